@@ -1,0 +1,1 @@
+"""Measure why it matters where a Transformer puts its normalization."""

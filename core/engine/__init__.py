@@ -1,0 +1,1 @@
+"""The half that needs JAX: data, initialization, model and training."""

@@ -1,0 +1,97 @@
+"""Initial parameters, equal bit for bit to what Flax Linen's own `init` gives for the article's unrolled modules.
+
+Linen draws a parameter from the root key folded with the first four bytes of the SHA-1 of its module's path and of the scope's counter.
+JAX's generator gives the n-th number of a draw whatever the draw's length, so one compiled draw, as long as the largest kernel, serves
+every kernel of every block: neither compilation nor tracing grows with depth, as Linen's unjitted `init` does.
+"""
+
+import hashlib
+import math
+from itertools import islice
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from core.config import VOCABULARY, RunConfig
+from core.engine.model import Scales, block_of
+from core.placement import PLACEMENTS, BlockSpec, Structure
+
+OUTPUT_STD = np.float32(0.02)
+TRUNCATED_STD = np.float32(0.87962566103423978)  # of a standard normal cut at -2 and 2
+
+
+def path_key(key: jax.Array, *path: str) -> jax.Array:
+    """The key of the first random parameter that Linen's module at this path draws."""
+    digest = hashlib.sha1("".join(path).encode() + b"\x01").digest()
+    return jax.random.fold_in(key, int.from_bytes(digest[:4], "big"))
+
+
+def lecun_normal(key: jax.Array, shape: tuple[int, int], longest: int) -> np.ndarray:
+    """Flax's default initializer of a Dense kernel (fan_in, fan_out), cut from a draw of `longest` numbers."""
+    draw = np.asarray(jax.random.truncated_normal(key, -2, 2, (longest,)))[: math.prod(shape)]
+    return draw.reshape(shape) * (np.sqrt(np.float32(1 / shape[0])) / TRUNCATED_STD)
+
+
+def stacked_kernels(key: jax.Array, names: list[str], module: str, shape: tuple[int, int], longest: int) -> np.ndarray:
+    """A kernel of the blocks with these names, along a leading axis."""
+    return np.stack([lecun_normal(path_key(key, name, module), shape, longest) for name in names])
+
+
+def column_gains(module: str, columns: int, run: list[BlockSpec]) -> np.ndarray:
+    """The placement's gains on a kernel's columns, for each block: (L, 1, columns). The kernel `qkv` holds three matrices."""
+    matrices = ["query", "key", "value"] if module == "qkv" else [module]
+    gain_lm = np.array([[dict(block.init_gain).get(matrix, 1.0) for matrix in matrices] for block in run], np.float32)
+    return np.repeat(gain_lm, columns // len(matrices), axis=1)[:, None, :]
+
+
+def parameter_shapes(config: RunConfig, structures: tuple[tuple[Structure, int], ...]) -> dict[str, Any]:
+    """The parameters' layout, which `core.engine.model.forward` reads; each run of blocks is stacked along a leading axis."""
+
+    def stacked(structure: Structure, count: int) -> Any:
+        key, tokens_nd = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((config.length, config.width), jnp.float32)
+        one = jax.eval_shape(block_of(config, structure).init, key, tokens_nd, Scales(1.0, 1.0, 1.0))["params"]
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape), leaf.dtype), one)
+
+    def array(*shape: int) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    final = {"scale": array(config.width)} | ({"bias": array(config.width)} if config.norm == "layernorm" else {})
+    return {
+        "embedding": {"embedding": array(VOCABULARY, config.width)},
+        "position": array(config.length, config.width),
+        "segments": [stacked(structure, count) for structure, count in structures],
+        "output": {"kernel": array(config.width, VOCABULARY)},
+    } | ({"final_norm": final} if config.final_norm else {})
+
+
+def initial_parameters(config: RunConfig) -> dict[str, Any]:
+    """The parameters that a run starts from: float32, on the host."""
+    key = jax.random.PRNGKey(config.seed)
+    segments = PLACEMENTS[config.placement].segments(config.layers)
+    names = iter(f"block_{i}" for i in range(config.layers))
+    names_of = [list(islice(names, len(run))) for _, run in segments]
+    longest = 4 * config.width**2
+
+    def initial(path: tuple[Any, ...], leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+        match [entry.key if hasattr(entry, "key") else entry.idx for entry in path]:
+            case ["embedding", _]:
+                return np.asarray(jax.random.normal(path_key(key, "embedding"), leaf.shape))
+            case ["output", _]:
+                return np.asarray(jax.random.normal(path_key(key, "output"), leaf.shape)) * OUTPUT_STD
+            case ["segments", i, module, "kernel"]:
+                return stacked_kernels(key, names_of[i], module, leaf.shape[1:], longest) * column_gains(
+                    module, leaf.shape[-1], segments[i][1]
+                )
+            case ["segments", i, gate] if gate.endswith("_gate"):
+                return np.broadcast_to(
+                    np.array([block.gate for block in segments[i][1]], np.float32).reshape(-1, *[1] * (len(leaf.shape) - 1)), leaf.shape
+                )
+            case [*_, "scale"]:
+                return np.ones(leaf.shape, np.float32)
+            case _:
+                return np.zeros(leaf.shape, np.float32)
+
+    structures = tuple((structure, len(run)) for structure, run in segments)
+    return jax.tree_util.tree_map_with_path(initial, parameter_shapes(config, structures))

@@ -1,0 +1,129 @@
+"""The causal Transformer. Its blocks read a placement's record: the residual sublayer below is the equation of core/placement.py.
+
+Glossary of shapes: B batch, T time, N = B T tokens, D width, H heads, K head width, F feed-forward width, L blocks, V vocabulary.
+Outside attention the tokens are one axis: the matrix products are larger and XLA's CPU code is faster.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from core.config import RunConfig
+from core.placement import BlockSpec, Site, Sites, Structure
+
+NORM_MODULES = {"layernorm": nn.LayerNorm, "rmsnorm": nn.RMSNorm}
+EPSILON = 1e-6
+Branch = Callable[[jax.Array, Callable[[jax.Array], jax.Array]], jax.Array]
+
+
+class Scales(NamedTuple):
+    """A block's numbers, or all blocks' along a leading axis: arguments of the compiled program, not part of it."""
+
+    alpha: Any
+    gate: Any
+    input_scale: Any
+
+    @classmethod
+    def of(cls, blocks: list[BlockSpec]) -> "Scales":
+        return cls(*(jnp.array([getattr(block, name) for block in blocks], jnp.float32) for name in cls._fields))
+
+
+class Streams(NamedTuple):
+    """What is measured of the residual stream as it passes the blocks."""
+
+    rms_l: jax.Array  # (L + 1,)
+    update_ratio_l: jax.Array  # (L,)
+
+
+def norm_name(sublayer: str, sites: Sites, site: Site) -> str:
+    """The article's module name where a sublayer has one norm; with the site in it where there are more."""
+    return f"{sublayer}_norm" if len(sites) == 1 else f"{sublayer}_{site}_norm"
+
+
+class Block(nn.Module):
+    """Attention, then feed-forward, each a residual sublayer with norms at its structure's sites."""
+
+    structure: Structure
+    norm: str
+    heads: int
+    length: int
+
+    @nn.compact
+    def __call__(self, x_nd: jax.Array, scales: Scales) -> jax.Array:
+        x_nd = self.residual("attention", self.structure.attention, self.attention, x_nd, scales)
+        return self.residual("mlp", self.structure.feed_forward, self.feed_forward, x_nd, scales)
+
+    def residual(self, sublayer: str, sites: Sites, branch: Branch, x_nd: jax.Array, scales: Scales) -> jax.Array:
+        def norm(site: Site, y_nd: jax.Array) -> jax.Array:
+            return NORM_MODULES[self.norm](epsilon=EPSILON, name=norm_name(sublayer, sites, site))(y_nd) if site in sites else y_nd
+
+        y_nd = scales.input_scale * norm("input", x_nd)
+        y_nd = branch(y_nd, lambda inner_nf: norm("inner", inner_nf))
+        y_nd = self.gate(sublayer, x_nd.shape[-1], scales) * norm("output", y_nd)
+        return norm("outer", scales.alpha * x_nd + y_nd)
+
+    def gate(self, sublayer: str, width: int, scales: Scales) -> jax.Array:
+        learned = self.structure.learned_gate
+        if learned is None:
+            return scales.gate
+        return self.param(f"{sublayer}_gate", nn.initializers.zeros_init(), (width,) if learned == "vector" else ())
+
+    def attention(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
+        tokens, width = x_nd.shape
+        qkv_bt3hk = nn.Dense(3 * width, name="qkv")(x_nd).reshape(-1, self.length, 3, self.heads, width // self.heads)
+        query_bthk, key_bthk, value_bthk = (qkv_bt3hk[:, :, i] for i in range(3))
+        scores_bhts = jnp.einsum("bthk,bshk->bhts", query_bthk, key_bthk) / jnp.sqrt(width // self.heads).astype(x_nd.dtype)
+        causal_ts = jnp.tril(jnp.ones((self.length, self.length), bool))
+        weights_bhts = nn.softmax(jnp.where(causal_ts, scores_bhts, jnp.finfo(x_nd.dtype).min))
+        heads_nd = jnp.einsum("bhts,bshk->bthk", weights_bhts, value_bthk).reshape(tokens, width)
+        return nn.Dense(width, name="attention_output")(inner_norm(heads_nd))
+
+    def feed_forward(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
+        width = x_nd.shape[-1]
+        hidden_nf = nn.gelu(nn.Dense(4 * width, name="mlp_in")(x_nd))
+        return nn.Dense(width, name="mlp_out")(inner_norm(hidden_nf))
+
+
+def block_of(config: RunConfig, structure: Structure) -> Block:
+    return Block(structure, config.norm, config.heads, config.length)
+
+
+def rms(x_nd: jax.Array) -> jax.Array:
+    """Root-mean-square over features, averaged over tokens."""
+    return jnp.sqrt(jnp.mean(x_nd**2, axis=-1)).mean()
+
+
+def update_ratio(before_nd: jax.Array, after_nd: jax.Array) -> jax.Array:
+    """Mean over tokens of how long a block's change of the stream is against the stream it read."""
+    return (jnp.linalg.norm(after_nd - before_nd, axis=-1) / jnp.linalg.norm(before_nd, axis=-1)).mean()
+
+
+def forward(
+    parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, segments: list[tuple[Structure, Scales]]
+) -> tuple[jax.Array, Streams]:
+    """Logits (N, V) for tokens (B, T), and the measures of the stream.
+
+    `parameters["segments"][i]` holds the parameters of the i-th run of blocks of equal structure, stacked along a leading axis.
+    """
+    x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
+    rms_l, ratio_l = [rms(x_nd)[None]], []
+    for (structure, scales), stacked in zip(segments, parameters["segments"], strict=True):
+        # Recomputing a block in the backward pass is cheaper than the memory traffic of keeping what it computed.
+        apply = jax.checkpoint(block_of(config, structure).apply)
+
+        def layer(x_nd: jax.Array, block: tuple[Any, Scales], apply: Any = apply) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+            parameters, scales = block
+            after_nd = apply({"params": parameters}, x_nd, scales)
+            before_nd, result_nd = jax.lax.stop_gradient((x_nd, after_nd))
+            return after_nd, (rms(result_nd), update_ratio(before_nd, result_nd))
+
+        x_nd, (segment_rms_l, segment_ratio_l) = jax.lax.scan(layer, x_nd, (stacked, scales))
+        rms_l.append(segment_rms_l)
+        ratio_l.append(segment_ratio_l)
+    if config.final_norm:
+        x_nd = NORM_MODULES[config.norm](epsilon=EPSILON).apply({"params": parameters["final_norm"]}, x_nd)
+    logits_nv = x_nd @ parameters["output"]["kernel"]
+    return logits_nv, Streams(jnp.concatenate(rms_l), jnp.concatenate(ratio_l))

@@ -1,0 +1,183 @@
+"""The training loop: one compiled program runs a chunk of optimizer steps and records everything that is measured.
+
+What differs between runs of one shape - rate, warmup, seed, number of steps, the placement's scales - enters as arguments, so changing
+it compiles nothing.
+"""
+
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from core.config import RunConfig
+from core.engine.data import sequences, start_tokens_sb
+from core.engine.devices import DeviceKind, devices
+from core.engine.initialization import initial_parameters, parameter_shapes
+from core.engine.model import Scales, Streams, forward
+from core.history import History, learning_rate_s
+from core.pace import matrix_gflops
+from core.placement import PLACEMENTS, Structure
+from core.run import Facts, Run
+
+CHUNK = 64  # steps: the most that one call of a program can run, and record
+CHUNK_SECONDS = 0.25  # what a call aims at, so that progress shows and a cancel is heard
+PROGRAMS = 8  # compiled programs kept; older ones are freed, so memory does not grow with the number of runs
+
+# Adam, then decoupled weight decay; both are multiplied by the rate of the step.
+OPTIMIZER = optax.chain(optax.scale_by_adam(b1=0.9, b2=0.95), optax.add_decayed_weights(0.01))
+
+
+class State(NamedTuple):
+    parameters: Any
+    optimizer: Any
+
+
+class Record(NamedTuple):
+    """What one step measures; of a chunk, the same with a leading axis of CHUNK."""
+
+    loss: jax.Array
+    gradient_norm: jax.Array
+    block_gradient_norm_l: jax.Array
+    streams: Streams
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled chunk: (state, scales, start tokens, rates, how many steps) to (state, records, steps done)."""
+
+    run_chunk: Any
+    mesh: Mesh
+    compile_seconds: float
+
+
+def train_step(
+    state: State, start_b: jax.Array, rate: jax.Array, scales: list[Scales], config: RunConfig, structures: tuple[Structure, ...]
+) -> tuple[State, Record]:
+    """One optimizer update on this device's part of the batch; gradients and measures are averaged over the devices."""
+    tokens_bt, targets_bt = sequences(start_b, config.length)
+
+    def loss_of(parameters: Any) -> tuple[jax.Array, Streams]:
+        logits_nv, streams = forward(parameters, tokens_bt, config, list(zip(structures, scales, strict=True)))
+        return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean(), streams
+
+    local = jax.value_and_grad(loss_of, has_aux=True)(state.parameters)
+    (loss, streams), gradient = jax.lax.pmean(local, "batch")
+    updates, optimizer = OPTIMIZER.update(gradient, state.optimizer, state.parameters)
+    parameters = jax.tree.map(lambda parameter, update: parameter - rate * update, state.parameters, updates)
+    block_norms_l = jnp.concatenate([jax.vmap(optax.tree.norm)(segment) for segment in gradient["segments"]])
+    return State(parameters, optimizer), Record(loss, optax.tree.norm(gradient), block_norms_l, streams)
+
+
+def run_chunk(
+    state: State,
+    scales: list[Scales],
+    start_cb: jax.Array,
+    rate_c: jax.Array,
+    count: jax.Array,
+    config: RunConfig,
+    structures: tuple[Structure, ...],
+) -> tuple[State, Record, jax.Array]:
+    """`count` steps, fewer where loss or gradient norm stops being finite."""
+    step = partial(train_step, scales=scales, config=config, structures=structures)
+    record = jax.eval_shape(step, state, start_cb[0], rate_c[0])[1]
+    empty = jax.tree.map(lambda leaf: jnp.zeros((CHUNK, *leaf.shape), leaf.dtype), record)
+
+    def unfinished(carry: Any) -> jax.Array:
+        done, finite, *_ = carry
+        return (done < count) & finite
+
+    def advance(carry: Any) -> Any:
+        done, _, state, records = carry
+        state, record = step(state, start_cb[done], rate_c[done])
+        records = jax.tree.map(lambda rows, row: rows.at[done].set(row), records, record)
+        return done + 1, jnp.isfinite(record.loss) & jnp.isfinite(record.gradient_norm), state, records
+
+    done, _, state, records = jax.lax.while_loop(unfinished, advance, (jnp.int32(0), True, state, empty))
+    return state, records, done
+
+
+def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count: int | None = None) -> Program:
+    """The compiled program for a run; cached for all runs of the same shape and structure.
+
+    Raises DeviceError where the device is not there.
+    """
+    structures = tuple((structure, len(run)) for structure, run in PLACEMENTS[config.placement].segments(config.layers))
+    plain = RunConfig()
+    shape = replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
+    return compiled(shape, structures, tuple(devices(device, config.batch)[:device_count]))
+
+
+@lru_cache(maxsize=PROGRAMS)
+def compiled(shape: RunConfig, structures: tuple[tuple[Structure, int], ...], on: tuple[jax.Device, ...]) -> Program:
+    """`shape` is a configuration whose traced fields are set to a fixed value."""
+    started = time.perf_counter()
+    mesh = Mesh(np.array(on), "batch")
+    sharded = jax.shard_map(
+        partial(run_chunk, config=shape, structures=tuple(structure for structure, _ in structures)),
+        mesh=mesh,
+        in_specs=(P(), P(), P(None, "batch"), P(), P()),
+        out_specs=P(),
+        check_vma=False,  # `train_step` averages the gradients itself, once, not per parameter and block
+    )
+    state, scales = abstract_arguments(shape, structures)
+    start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
+    rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+    executable = jax.jit(sharded, donate_argnums=0).lower(state, scales, start_cb, rate_c, count).compile()
+    return Program(executable, mesh, time.perf_counter() - started)
+
+
+def abstract_arguments(shape: RunConfig, structures: tuple[tuple[Structure, int], ...]) -> tuple[State, list[Scales]]:
+    parameters = parameter_shapes(shape, structures)
+    scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in structures]
+    return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales
+
+
+def train(config: RunConfig, program: Program) -> Iterator[History]:
+    """The run's history, chunk by chunk as it is computed. It ends early where the run diverges."""
+    everywhere, split = (NamedSharding(program.mesh, spec) for spec in (P(), P(None, "batch")))
+    parameters = initial_parameters(config)
+    state = jax.device_put(State(parameters, OPTIMIZER.init(parameters)), everywhere)
+    scales = jax.device_put([Scales.of(run) for _, run in PLACEMENTS[config.placement].segments(config.layers)], everywhere)
+    start_sb, rate_s = start_tokens_sb(config), learning_rate_s(config)
+    step, count, diverged = 0, 1, False
+    while step < config.steps and not diverged:
+        started = time.perf_counter()
+        count = min(count, config.steps - step)
+        start_cb = jax.device_put(padded(start_sb[step : step + count]), split)
+        rate_c = padded(rate_s[step : step + count].astype(np.float32))
+        state, records, done = program.run_chunk(state, scales, start_cb, rate_c, np.int32(count))
+        chunk = as_history(jax.device_get(records), int(done), rate_s[step:])
+        yield chunk
+        step += len(chunk)
+        diverged = chunk.diverged_at is not None
+        pace = (time.perf_counter() - started) / len(chunk)
+        count = min(max(round(CHUNK_SECONDS / pace), 1), CHUNK)
+
+
+def padded(rows: np.ndarray) -> np.ndarray:
+    return np.pad(rows, [(0, CHUNK - len(rows)), *[(0, 0)] * (rows.ndim - 1)])
+
+
+def as_history(records: Any, done: int, rate_s: np.ndarray) -> History:
+    streams = records.streams
+    measured = (streams.rms_l, records.block_gradient_norm_l, streams.update_ratio_l)
+    return History(records.loss[:done], records.gradient_norm[:done], rate_s[:done], *(rows[:done] for rows in measured))
+
+
+def finished(config: RunConfig, history: History, program: Program, seconds: float) -> Run:
+    """The run with what is to be known of how it was computed; `seconds` is the time of its training."""
+    devices = program.mesh.devices.ravel()
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("jax", "flax", "optax", "numpy")}
+    return Run(
+        config, history, Facts(f"{len(devices)} x {devices[0].device_kind}", program.compile_seconds, seconds, matrix_gflops(), versions)
+    )

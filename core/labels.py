@@ -1,0 +1,38 @@
+"""What runs are called beside each other: the placement, the warmup, and whatever else differs among them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from core.config import NORMS, RunConfig, plain_text
+from core.placement import PLACEMENTS
+
+TEXTS: dict[str, Callable[[Any], str]] = {
+    "norm": lambda norm: NORMS[norm],
+    "final_norm": lambda final: "final norm" if final else "no final norm",
+    "layers": lambda layers: f"{layers} blocks" if layers > 1 else "1 block",
+    "width": lambda width: f"width {width}",
+    "heads": lambda heads: f"{heads} heads" if heads > 1 else "1 head",
+    "length": lambda length: f"length {length}",
+    "batch": lambda batch: f"batch {batch}",
+    "steps": lambda steps: f"{steps} steps",
+    "learning_rate": lambda rate: f"rate {plain_text(rate)}",
+    "seed": lambda seed: f"seed {seed}",
+}
+
+
+def labels(configs: Sequence[RunConfig]) -> list[str]:
+    """A name for each run, unique among them; the article's three runs get the names that it published."""
+    names: list[str] = []
+    for config in configs:
+        warmup = f"{config.warmup_steps}-step warmup" if config.warmup_steps else "no warmup"
+        differing = [text(getattr(config, field)) for field, text in TEXTS.items() if differs(field, config, configs)]
+        name = " · ".join([PLACEMENTS[config.placement].title, warmup, *differing])
+        names.append(name if name not in names else f"{name} ({names.count(name) + 1})")
+    return names
+
+
+def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
+    """Whether a field tells this run from another; the final norm only where it is not its placement's own."""
+    if field == "final_norm":
+        return config.final_norm != PLACEMENTS[config.placement].final_norm
+    return len({getattr(other, field) for other in configs}) > 1

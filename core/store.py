@@ -1,0 +1,67 @@
+"""Finished runs on disk: one Parquet file each, named by the run's key.
+
+`cache/reference/`, committed, is read first; `cache/runs/`, or the folder that NORMLAB_CACHE names, is read next and written.
+"""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from core.config import RunConfig
+from core.run import DAMAGE, Facts, Run
+
+CACHE = Path(__file__).parents[1] / "cache"
+REFERENCE = CACHE / "reference"
+SUFFIX = ".parquet"
+
+
+class StoreError(OSError):
+    """A run could not be written; the text is one sentence for the user."""
+
+
+def runs_folder() -> Path:
+    return Path(os.environ.get("NORMLAB_CACHE") or CACHE / "runs")
+
+
+def load(config: RunConfig) -> Run | None:
+    """The finished run of this configuration, if there is one. A damaged file is set aside, so that its run is computed again."""
+    for folder in (REFERENCE, runs_folder()):
+        path = folder / f"{config.key}{SUFFIX}"
+        try:
+            if not path.is_file():
+                continue
+            if (run := Run.from_parquet(path)).config == config:
+                return run
+        except DAMAGE:
+            with contextlib.suppress(OSError):  # a folder that cannot be written keeps its damaged file
+                path.replace(path.with_suffix(".damaged"))
+    return None
+
+
+def save(run: Run, folder: Path | None = None) -> None:
+    """Writes the run's file, whole or not at all. Raises StoreError where the folder cannot take it."""
+    folder = folder or runs_folder()
+    temporary = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
+            temporary = Path(file.name)
+            file.write(run.to_parquet())
+        temporary.chmod(0o644)
+        temporary.replace(folder / f"{run.config.key}{SUFFIX}")
+    except OSError as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
+        raise StoreError(f"The run could not be written to {folder}: {error.strerror or error}.") from error
+
+
+def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts]]:
+    """What the newest files of a folder say of their runs, newest first."""
+    found = []
+    with contextlib.suppress(OSError):
+        newest = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in newest[:most]:
+            with contextlib.suppress(*DAMAGE):
+                found.append(Run.about(path))
+    return found
