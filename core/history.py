@@ -94,8 +94,8 @@ def outcome(history: History) -> Outcome:
 def verdict(history: History) -> str:
     """One sentence on what happened in a run that has ended."""
     peak = int(np.nanargmax(np.where(np.isfinite(history.gradient_norm_s), history.gradient_norm_s, np.nan)))
-    gradient = f"largest gradient norm {history.gradient_norm_s[peak]:.3g}, at step {peak + 1}"
-    loss = f"{history.loss_s[-1]:.3g}"
+    gradient = f"largest gradient norm {history.gradient_norm_s[peak]:.4g}, at step {peak + 1}"
+    loss = f"{history.loss_s[-1]:.4g}"
     match outcome(history):
         case "diverged":
             return f"Diverged at step {history.diverged_at}: loss or gradient norm was no longer a finite number; before, {gradient}."

@@ -1,0 +1,102 @@
+"""The runs that are looked at side by side. All of a page's state is here, as a value, and so is its address."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from core.config import RunConfig, legal
+from core.labels import labels
+from core.placement import PLACEMENTS
+from core.presets import ARTICLE
+
+SLOTS = range(1, 9)  # each run has a slot of its own, and with it a colour and a dash, until it is removed
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs by slot, at least one; which of them are hidden, and which one is being edited."""
+
+    runs: dict[int, RunConfig] = field(default_factory=lambda: dict(enumerate(ARTICLE, 1)))
+    hidden: frozenset[int] = frozenset()
+    selected: int = 1
+
+    @classmethod
+    def of(cls, runs: Sequence[RunConfig]) -> Self:
+        return cls(dict(enumerate(runs, 1)))
+
+    @property
+    def labels(self) -> dict[int, str]:
+        return dict(zip(self.runs, labels(list(self.runs.values())), strict=True))
+
+    @property
+    def full(self) -> bool:
+        return len(self.runs) == len(SLOTS)
+
+    @property
+    def shown(self) -> dict[int, RunConfig]:
+        return {slot: run for slot, run in self.runs.items() if slot not in self.hidden}
+
+    def add(self, config: RunConfig | None = None) -> Self:
+        """With one more run, which becomes the selected one: a copy of the selected run unless another is given."""
+        if self.full:
+            return self
+        slot = min(set(SLOTS) - set(self.runs))
+        runs = self.runs | {slot: config or self.runs[self.selected]}
+        return replace(self, runs={slot: runs[slot] for slot in sorted(runs)}, selected=slot)
+
+    def remove(self, slot: int) -> Self:
+        if len(self.runs) == 1:
+            return self
+        runs = {other: run for other, run in self.runs.items() if other != slot}
+        selected = self.selected if self.selected in runs else min(runs, key=lambda other: abs(other - slot))
+        return replace(self, runs=runs, hidden=self.hidden - {slot}, selected=selected)
+
+    def toggle(self, slot: int) -> Self:
+        return replace(self, hidden=self.hidden ^ {slot})
+
+    def edit(self, name: str, value: Any, everywhere: bool = False) -> Self:
+        """With one field of the selected run changed, or of all runs. Raises ConfigError where a run cannot have the value.
+
+        A new placement brings its own final norm; a new width keeps the number of heads only where they divide it.
+        """
+        slots = self.runs if everywhere else [self.selected]
+        return replace(self, runs=self.runs | {slot: edited(self.runs[slot], name, value) for slot in slots})
+
+    def to_query(self) -> dict[str, str]:
+        """The address: one parameter per run, named by its slot; nothing at all for the comparison that a newcomer sees."""
+        if self == Comparison():
+            return {}
+        query = {f"run{slot}": run.to_url() for slot, run in self.runs.items()}
+        if self.selected != min(self.runs):
+            query["edit"] = str(self.selected)
+        if self.hidden:
+            query["hide"] = "-".join(str(slot) for slot in sorted(self.hidden))
+        return query
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
+        """The comparison that an address names, as near as is legal, and one sentence for each value that had to give way."""
+        runs: dict[int, RunConfig] = {}
+        sentences: list[str] = []
+        for slot in SLOTS:
+            if text := query.get(f"run{slot}"):
+                runs[slot], found = RunConfig.from_url(text)
+                sentences += [f"Run {slot}: {sentence}" for sentence in found]
+        beyond = [name for name in query if name.startswith("run") and name not in {f"run{slot}" for slot in SLOTS}]
+        sentences += [f"{name[:20]} in the address is left out; runs go from run1 to run{SLOTS[-1]}." for name in beyond]
+        if not runs:
+            return cls(), sentences
+        hidden = frozenset(slot for slot in runs if str(slot) in query.get("hide", "").split("-"))
+        selected = next((slot for slot in runs if str(slot) == query.get("edit")), min(runs))
+        if query.get("edit", str(selected)) != str(selected):
+            sentences.append(f"edit is {query['edit'][:20]!r} in the address; it must be the number of a run. {selected} is used.")
+        return cls(runs, hidden, selected), sentences
+
+
+def edited(config: RunConfig, name: str, value: Any) -> RunConfig:
+    changes = {name: legal(name, value)}
+    if name == "placement":
+        changes["final_norm"] = PLACEMENTS[changes[name]].final_norm
+    if name == "width" and changes[name] % config.heads:
+        changes["heads"] = max(heads for heads in range(1, config.heads) if changes[name] % heads == 0)
+    return replace(config, **changes)

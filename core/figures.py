@@ -1,0 +1,262 @@
+"""Charts of runs, from their histories: the same for the pages, for the command line and for downloads.
+
+A run keeps one colour and one dash everywhere. Data are thinned to what a chart can show, keeping every extreme; files hold all of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from core.history import LN_V, History
+
+# Eight hues of like lightness, legible on white and on near-black, and a dash for each, for eyes and printers that see no hue.
+COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1aa3b8", "#7d858f"]
+DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 1, 2, 1, 2]]
+STEPS_SHOWN = 500  # on a curve
+CELLS_SHOWN = 9000  # on a heat map
+
+
+class Quantity(NamedTuple):
+    title: str
+    unit: str
+    log: bool
+    says: str  # what is plotted, in one line
+
+
+CURVES = {
+    "loss": Quantity("Loss", "nats per token", True, "Mean cross-entropy of the step's batch, before the step's update."),
+    "gradient_norm": Quantity("Gradient norm", "global L2", True, "L2 norm of the whole gradient. Nothing is clipped."),
+    "learning_rate": Quantity("Learning rate", "per step", False, "What the step's update is multiplied by."),
+}
+LAYERS = {
+    "stream_rms": Quantity(
+        "Stream RMS", "per feature", True, "How large the residual stream is after each block; layer 0 is the embedding."
+    ),
+    "block_gradient_norm": Quantity("Block gradient norm", "L2", True, "L2 norm of the gradient of one block's parameters."),
+    "update_ratio": Quantity("Update ratio", "of the stream", True, "How much a block changes the stream, relative to what it reads."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A run on a chart."""
+
+    slot: int  # 1..8: its colour and its dash
+    label: str
+    history: History
+
+
+def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
+    """A quantity of CURVES against the step. Hovering shows every run's exact value at the step."""
+    quantity = CURVES[name]
+    data = curve_frame(lines, name)
+    step = alt.X("step:Q").title("step").scale(nice=False).axis(tickMinStep=1, grid=False)
+    curves = (
+        alt.Chart(data)
+        .mark_line(strokeWidth=2, invalid="break-paths-filter-domains", clip=True)
+        .encode(step, value_axis(quantity), colour(lines, legend), dash(lines, legend))
+    )
+    hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False)
+    tooltips = [alt.Tooltip("step:Q", title="step")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
+    ruler = (
+        alt.Chart(data)
+        .transform_pivot("run", value="value", groupby=["step"])
+        .mark_rule(color="#7d858f", strokeWidth=1)
+        .encode(x="step:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
+        .add_params(hover)
+    )
+    dots = curves.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
+    layers = [curves, ruler, dots, *divergence(lines)]
+    if name == "loss":
+        layers.insert(0, guessing())
+    return alt.layer(*layers).properties(height=height, title=alt.Title(quantity.title, anchor="start"))
+
+
+def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
+    """A quantity of LAYERS against the layer, at one step; a run that ended before it is shown where it ended."""
+    data = layer_at(lines, name, step)
+    base = alt.Chart(data).encode(
+        alt.X("layer:Q").title("layer").scale(nice=False).axis(tickMinStep=1, grid=False),
+        value_axis(LAYERS[name]),
+        colour(lines, legend),
+        dash(lines, legend),
+        tooltip=[
+            alt.Tooltip("label:N", title="run"),
+            alt.Tooltip("layer:Q"),
+            alt.Tooltip("step:Q"),
+            alt.Tooltip("value:Q", title=LAYERS[name].title.lower(), format=".6~g"),
+        ],
+    )
+    curves = base.mark_line(strokeWidth=2, invalid="break-paths-filter-domains")
+    dots = base.mark_point(filled=True, size=30, opacity=1, invalid="filter")
+    return alt.layer(curves, dots).properties(height=height, title=alt.Title(LAYERS[name].title, anchor="start"))
+
+
+def heat_map(lines: Sequence[Line], name: str, height: int = 190) -> alt.VConcatChart:
+    """A quantity of LAYERS over steps and layers, one map a run, all on one colour scale."""
+    quantity = LAYERS[name]
+    finite = np.concatenate([shown_values(getattr(line.history, f"{name}_sl")).ravel() for line in lines])
+    finite = finite[np.isfinite(finite)]
+    domain = [float(finite.min()), float(finite.max())] if len(finite) else [1.0, 10.0]
+    maps = []
+    for line in lines:
+        data = cell_frame(line, name, CELLS_SHOWN // len(lines))
+        maps.append(
+            alt.Chart(data)
+            .mark_rect()
+            .encode(
+                alt.X("step:Q").title("step").scale(nice=False, zero=False).axis(tickMinStep=1),
+                alt.X2("step_end:Q"),
+                alt.Y("layer:Q").title("layer").scale(nice=False, zero=False).axis(tickMinStep=1),
+                alt.Y2("layer_end:Q"),
+                alt.Color("value:Q")
+                .title(f"{quantity.title} ({quantity.unit})")
+                .scale(type="log", scheme="viridis", domain=domain)
+                .legend(orient="top", gradientLength=200, format="~g", tickCount=4),
+                tooltip=[
+                    alt.Tooltip("step:Q"),
+                    alt.Tooltip("layer:Q"),
+                    alt.Tooltip("value:Q", title=quantity.title.lower(), format=".6~g"),
+                ],
+            )
+            .properties(height=height, width="container", title=alt.Title(line.label, anchor="start"))
+        )
+    return alt.vconcat(*maps)
+
+
+def article_figure(histories: dict[str, History]) -> alt.HConcatChart:
+    """Loss and gradient norm side by side on log axes, for a file."""
+    lines = [Line(slot, label, history) for slot, (label, history) in enumerate(histories.items(), 1)]
+    panels = [curve_chart(lines, name, legend=True).properties(width=430, height=320) for name in ("loss", "gradient_norm")]
+    return alt.hconcat(*panels).resolve_scale(color="shared", strokeDash="shared")
+
+
+def unshown(lines: Sequence[Line], name: str) -> str:
+    """A note on the values that a log axis cannot show; empty where it shows all of them."""
+    if name in CURVES:
+        values = {line.label: getattr(line.history, f"{name}_s") for line in lines} if CURVES[name].log else {}
+    else:
+        values = {line.label: getattr(line.history, f"{name}_sl").ravel() for line in lines}
+    missing = {label: int((~(np.isfinite(value) & (value > 0))).sum()) for label, value in values.items()}
+    parts = [f"{count} of {label}" for label, count in missing.items() if count]
+    return f"Not finite or not above zero, so not on this log axis: {', '.join(parts)}. The files have every value." if parts else ""
+
+
+def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
+    """Columns run, step, value: all runs at the same steps, so that hovering compares them."""
+    log = CURVES[name].log
+    columns = {str(line.slot): getattr(line.history, f"{name}_s").astype(np.float64) for line in lines}
+    kept = kept_steps(list(columns.values()))
+    frames = []
+    for run, value_s in columns.items():
+        steps = kept[kept < len(value_s)]
+        value = value_s[steps]
+        frames.append(pd.DataFrame({"run": run, "step": steps + 1, "value": shown_values(value) if log else value}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"run": [], "step": [], "value": []})
+
+
+def kept_steps(columns: list[np.ndarray]) -> np.ndarray:
+    """At most STEPS_SHOWN row numbers; of each stretch of steps the least and the greatest value of every run are among them."""
+    longest = max((len(column) for column in columns), default=0)
+    if longest <= STEPS_SHOWN:
+        return np.arange(longest)
+    kept = {0, longest - 1} | {len(column) - 1 for column in columns if len(column)}
+    stretches = (STEPS_SHOWN - len(kept)) // (2 * len(columns))
+    for column in columns:
+        for rows in np.array_split(np.arange(len(column)), stretches):
+            if len(rows):
+                finite = np.nan_to_num(column[rows], nan=np.inf)
+                kept |= {int(rows[finite.argmin()]), int(rows[finite.argmax()])}
+    return np.array(sorted(kept))
+
+
+def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
+    """Columns run, label, step, layer, value."""
+    frames = []
+    for line in lines:
+        value_sl = getattr(line.history, f"{name}_sl")
+        row = min(step, len(value_sl)) - 1
+        if row >= 0:
+            value_l = shown_values(value_sl[row].astype(np.float64))
+            layers = np.arange(len(value_l)) + first_layer(name)
+            frames.append(pd.DataFrame({"run": str(line.slot), "label": line.label, "step": row + 1, "layer": layers, "value": value_l}))
+    columns = ["run", "label", "step", "layer", "value"]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+
+
+def cell_frame(line: Line, name: str, cells: int) -> pd.DataFrame:
+    """Columns step, step_end, layer, layer_end, value; a stretch of steps is shown by the one with the greatest value."""
+    value_sl = shown_values(getattr(line.history, f"{name}_sl").astype(np.float64))
+    steps, layers = value_sl.shape
+    frames = []
+    for rows in np.array_split(np.arange(steps), min(steps, max(cells // layers, 1))):
+        peak = rows[np.nan_to_num(value_sl[rows], nan=-np.inf).max(axis=1).argmax()]
+        layer = np.arange(layers) + first_layer(name)
+        stretch = {"step": rows[0] + 1, "step_end": rows[-1] + 2, "layer": layer, "layer_end": layer + 1, "value": value_sl[peak]}
+        frames.append(pd.DataFrame(stretch))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["step", "step_end", "layer", "layer_end", "value"])
+
+
+def first_layer(name: str) -> int:
+    """Layer 0, the embedding, has a stream but is no block."""
+    return 0 if name == "stream_rms" else 1
+
+
+def shown_values(values: np.ndarray) -> np.ndarray:
+    """The values with nan for those that a log axis cannot show."""
+    return np.where(np.isfinite(values) & (values > 0), values, np.nan)
+
+
+def value_axis(quantity: Quantity) -> alt.Y:
+    scale = alt.Scale(type="log", nice=False) if quantity.log else alt.Scale(zero=True)
+    return alt.Y("value:Q", scale=scale, axis=alt.Axis(format="~g", tickCount=6)).title(quantity.unit + (" (log)" if quantity.log else ""))
+
+
+def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
+    names = {str(line.slot): line.label for line in lines}
+    expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
+    return (
+        alt.Legend(orient="bottom", direction="vertical", title=None, labelLimit=400, labelExpr=expression, symbolSize=400)
+        if legend
+        else None
+    )
+
+
+def colour(lines: Sequence[Line], legend: bool) -> alt.Color:
+    slots = [line.slot for line in lines]
+    scale = alt.Scale(domain=[str(slot) for slot in slots], range=[COLOURS[slot - 1] for slot in slots])
+    return alt.Color("run:N", scale=scale, legend=legend_of(lines, legend))
+
+
+def dash(lines: Sequence[Line], legend: bool) -> alt.StrokeDash:
+    slots = [line.slot for line in lines]
+    scale = alt.Scale(domain=[str(slot) for slot in slots], range=[DASHES[slot - 1] for slot in slots])
+    return alt.StrokeDash("run:N", scale=scale, legend=legend_of(lines, legend))
+
+
+def guessing() -> alt.LayerChart | alt.FacetChart:
+    """The loss of a model that has learned nothing, as a line with its name."""
+    at = alt.Chart(pd.DataFrame({"value": [LN_V], "name": ["guessing: ln 64"]}))
+    rule = at.mark_rule(color="#7d858f", strokeDash=[2, 3]).encode(alt.Y("value:Q"))
+    text = at.mark_text(color="#7d858f", align="right", dy=-7, dx=-4).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
+    return alt.layer(rule, text)
+
+
+def divergence(lines: Sequence[Line]) -> list[alt.LayerChart | alt.FacetChart]:
+    """A mark at the step at which a run diverged."""
+    ends = [{"run": str(line.slot), "step": line.history.diverged_at, "name": "✕ diverged"} for line in lines if line.history.diverged_at]
+    if not ends:
+        return []
+    at = alt.Chart(pd.DataFrame(ends)).encode(
+        alt.X("step:Q"), colour(lines, legend=False), tooltip=[alt.Tooltip("step:Q", title="diverged at step")]
+    )
+    return [
+        alt.layer(
+            at.mark_rule(strokeDash=[3, 3], strokeWidth=1.5),
+            at.mark_text(align="left", dx=4, dy=8, fontWeight="bold").encode(y=alt.value(0), text="name:N"),
+        )
+    ]
