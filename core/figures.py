@@ -41,6 +41,9 @@ LAYERS = {
 }
 
 
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A run on a chart."""
@@ -58,7 +61,7 @@ def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: boo
     curves = (
         alt.Chart(data)
         .mark_line(strokeWidth=2, invalid="break-paths-filter-domains", clip=True)
-        .encode(step, value_axis(quantity), colour(lines, legend), dash(lines, legend))
+        .encode(step, value_axis(quantity, data.value), colour(lines, legend), dash(lines, legend))
     )
     hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False)
     tooltips = [alt.Tooltip("step:Q", title="step")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
@@ -81,7 +84,7 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
     data = layer_at(lines, name, step)
     base = alt.Chart(data).encode(
         alt.X("layer:Q").title("layer").scale(nice=False).axis(tickMinStep=1, grid=False),
-        value_axis(LAYERS[name]),
+        value_axis(LAYERS[name], data.value),
         colour(lines, legend),
         dash(lines, legend),
         tooltip=[
@@ -96,36 +99,30 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
     return alt.layer(curves, dots).properties(height=height, title=alt.Title(LAYERS[name].title, anchor="start"))
 
 
-def heat_map(lines: Sequence[Line], name: str, height: int = 190) -> alt.VConcatChart:
+def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.Chart]:
     """A quantity of LAYERS over steps and layers, one map a run, all on one colour scale."""
     quantity = LAYERS[name]
-    finite = np.concatenate([shown_values(getattr(line.history, f"{name}_sl")).ravel() for line in lines])
-    finite = finite[np.isfinite(finite)]
-    domain = [float(finite.min()), float(finite.max())] if len(finite) else [1.0, 10.0]
-    maps = []
-    for line in lines:
-        data = cell_frame(line, name, CELLS_SHOWN // len(lines))
-        maps.append(
-            alt.Chart(data)
-            .mark_rect()
-            .encode(
-                alt.X("step:Q").title("step").scale(nice=False, zero=False).axis(tickMinStep=1),
-                alt.X2("step_end:Q"),
-                alt.Y("layer:Q").title("layer").scale(nice=False, zero=False).axis(tickMinStep=1),
-                alt.Y2("layer_end:Q"),
-                alt.Color("value:Q")
-                .title(f"{quantity.title} ({quantity.unit})")
-                .scale(type="log", scheme="viridis", domain=domain)
-                .legend(orient="top", gradientLength=200, format="~g", tickCount=4),
-                tooltip=[
-                    alt.Tooltip("step:Q"),
-                    alt.Tooltip("layer:Q"),
-                    alt.Tooltip("value:Q", title=quantity.title.lower(), format=".6~g"),
-                ],
-            )
-            .properties(height=height, width="container", title=alt.Title(line.label, anchor="start"))
+    values = np.concatenate([shown_values(getattr(line.history, f"{name}_sl")).ravel() for line in lines])
+    values = values[np.isfinite(values)]
+    colours = alt.Scale(type="log", scheme="viridis", domain=[values.min(), values.max()] if len(values) else [1, 10])
+    return [
+        alt.Chart(cell_frame(line, name, CELLS_SHOWN // len(lines)), title=alt.Title(line.label, anchor="start"), height=height)
+        .mark_rect(strokeWidth=0)
+        .encode(
+            alt.X("step:Q").title("step").scale(nice=False, zero=False).axis(tickMinStep=1, grid=False),
+            alt.X2("step_end:Q"),
+            alt.Y("layer:Q").title("layer").scale(nice=False, zero=False).axis(tickMinStep=1, grid=False),
+            alt.Y2("layer_end:Q"),
+            alt.Color("value:Q", scale=colours).title(quantity.unit).legend(gradientLength=height - 100, format="~g", tickCount=4),
+            tooltip=["step:Q", "layer:Q", alt.Tooltip("value:Q", title=quantity.title.lower(), format=".6~g")],
         )
-    return alt.vconcat(*maps)
+        for line in lines
+    ]
+
+
+def heat_map(lines: Sequence[Line], name: str) -> alt.VConcatChart:
+    """The heat maps of all runs, for a file."""
+    return alt.vconcat(*(chart.properties(width=640) for chart in heat_maps(lines, name)))
 
 
 def article_figure(histories: dict[str, History]) -> alt.HConcatChart:
@@ -211,9 +208,16 @@ def shown_values(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
 
 
-def value_axis(quantity: Quantity) -> alt.Y:
-    scale = alt.Scale(type="log", nice=False) if quantity.log else alt.Scale(zero=True)
-    return alt.Y("value:Q", scale=scale, axis=alt.Axis(format="~g", tickCount=6)).title(quantity.unit + (" (log)" if quantity.log else ""))
+def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
+    """The value's axis; a logarithmic one has its grid at powers of ten, and between them where it spans few."""
+    title = quantity.unit + (" (log)" if quantity.log else "")
+    if not quantity.log:
+        return alt.Y("value:Q").title(title).scale(zero=True, nice=True, padding=6).axis(format="~g", tickCount=3)
+    finite = values[np.isfinite(values)]
+    low, high = (np.log10(finite.min()), np.log10(finite.max())) if len(finite) else (0.0, 1.0)
+    digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
+    ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
+    return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(format="~g", values=ticks)
 
 
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:

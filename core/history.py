@@ -92,19 +92,16 @@ def outcome(history: History) -> Outcome:
 
 
 def verdict(history: History) -> str:
-    """One sentence on what happened in a run that has ended."""
-    peak = int(np.nanargmax(np.where(np.isfinite(history.gradient_norm_s), history.gradient_norm_s, np.nan)))
-    gradient = f"largest gradient norm {history.gradient_norm_s[peak]:.4g}, at step {peak + 1}"
-    loss = f"{history.loss_s[-1]:.4g}"
-    match outcome(history):
-        case "diverged":
-            return f"Diverged at step {history.diverged_at}: loss or gradient norm was no longer a finite number; before, {gradient}."
-        case "learned":
-            return f"Learned: final loss {loss}, where guessing gives ln {VOCABULARY} = {LN_V:.3f}; {gradient}."
-        case "stuck":
-            return f"Stuck: final loss {loss}, close to the ln {VOCABULARY} = {LN_V:.3f} of guessing; {gradient}."
-        case _:
-            return f"Still learning: final loss {loss}, on the way down from ln {VOCABULARY} = {LN_V:.3f}; {gradient}."
+    """One sentence or two on what happened in a run that has ended; `outcome` is the word before them."""
+    finite = np.where(np.isfinite(history.gradient_norm_s), history.gradient_norm_s, -np.inf)
+    peak = int(finite.argmax())
+    gradient = (
+        f"Largest gradient norm {finite[peak]:.4g} at step {peak + 1}." if np.isfinite(finite[peak]) else "No step had a finite gradient."
+    )
+    if history.diverged_at:
+        return f"At step {history.diverged_at} loss or gradient norm was no longer a finite number. {gradient}"
+    against = {"learned": "far below", "stuck": "near", "still learning": "on its way down from"}[outcome(history)]
+    return f"Final loss {history.loss_s[-1]:.4g}, {against} the ln {VOCABULARY} = {LN_V:.3f} of guessing. {gradient}"
 
 
 def step_frame(histories: Mapping[str, History]) -> pd.DataFrame:

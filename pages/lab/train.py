@@ -1,0 +1,32 @@
+"""Train: the article's three runs first, then any comparison of up to eight."""
+
+import streamlit as st
+
+from pages.ui import charts, controls, run_panel
+from pages.ui.results import results
+from pages.ui.state import comparison, follow_address
+
+follow_address()
+controls.editor()
+
+st.header("Where should a Transformer put its norms?", anchor=False)
+st.markdown(
+    "A small causal Transformer, trained side by side with its normalization in different places. "
+    "**Change a run in the sidebar, press Run, and watch** what happens to its loss, its gradients and its residual stream."
+)
+
+drawn = comparison()
+busy = any(entry.running for entry in results())
+
+
+@st.fragment(run_every=1.0 if busy else None)
+def panel() -> None:
+    current = results()
+    if comparison() is not drawn or busy != any(entry.running for entry in current):
+        st.rerun()
+    run_panel.actions(current)
+    run_panel.cards(current)
+    charts.charts(current)
+
+
+panel()

@@ -1,0 +1,126 @@
+"""The sidebar: every setting of the selected run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from core.comparison import Comparison
+from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most, plain_text
+from core.placement import PLACEMENTS
+from pages.ui.state import change, comparison
+from pages.ui.swatch import swatch
+
+RATES = [digit * 10.0**power for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
+
+
+def editor() -> None:
+    runs = comparison()
+    config = runs.runs[runs.selected]
+    with st.sidebar:
+        st.markdown(f"### Run {runs.selected} {swatch(runs.selected)}")
+        st.caption(runs.labels[runs.selected])
+        if len(runs.runs) > 1:
+            st.toggle("Change all runs alike", key="everywhere", help="A change of one setting is made in every run of the comparison.")
+        placement_controls(config)
+        training_controls(config)
+        with st.expander("More", icon=":material/tune:"):
+            size_controls(config)
+
+
+def placement_controls(config: RunConfig) -> None:
+    control(
+        st.segmented_control,
+        "placement",
+        config.placement,
+        "Norm placement",
+        options=list(PLACEMENTS),
+        format_func=lambda name: PLACEMENTS[name].title,
+        required=True,
+        help="\n".join(f"- **{placement.title}.** {placement.summary}" for placement in PLACEMENTS.values()),
+    )
+    st.caption(PLACEMENTS[config.placement].summary)
+    control(
+        st.segmented_control,
+        "norm",
+        config.norm,
+        "Norm kind",
+        options=list(NORMS),
+        format_func=NORMS.__getitem__,
+        required=True,
+        help="LayerNorm subtracts the mean and divides by the standard deviation; RMSNorm only divides by the root-mean-square.",
+    )
+    control(
+        st.toggle,
+        "final_norm",
+        config.final_norm,
+        "Final norm",
+        help="A norm between the last block and the output layer. Pre-Norm has one by default; Post-Norm's last block ends in one anyway.",
+    )
+
+
+def training_controls(config: RunConfig) -> None:
+    control(st.slider, "layers", config.layers, "Depth, in blocks", min_value=1, max_value=int(host_most("layers")), help=allowed("layers"))
+    control(
+        st.select_slider,
+        "learning_rate",
+        config.learning_rate,
+        "Learning rate",
+        options=sorted({*RATES, config.learning_rate}),
+        format_func=plain_text,
+        help=f"The peak rate, on a logarithmic scale. {allowed('learning_rate')}",
+    )
+    control(
+        st.text_input,
+        "learning_rate",
+        plain_text(config.learning_rate),
+        "Learning rate, typed",
+        key="typed",
+        label_visibility="collapsed",
+        icon=":material/edit:",
+        placeholder="or type it, as in 3e-4",
+    )
+    control(
+        st.slider,
+        "warmup",
+        config.warmup,
+        "Warmup fraction",
+        min_value=0.0,
+        max_value=1.0,
+        step=0.01,
+        help="The part of the steps in which the rate climbs from near zero to its peak. 0 is a constant rate.",
+    )
+    st.caption(f"{config.warmup_steps} of {config.steps} steps" if config.warmup_steps else "Constant rate, no warmup")
+    left, right = st.columns(2)
+    with left:
+        control(st.number_input, "steps", config.steps, "Steps", step=10, help=allowed("steps"))
+    with right:
+        control(st.number_input, "seed", config.seed, "Seed", step=1, help=f"Decides initial parameters and data. {allowed('seed')}")
+
+
+def size_controls(config: RunConfig) -> None:
+    labels = {"width": "Width", "heads": "Heads", "length": "Sequence length", "batch": "Sequences per batch"}
+    for name, label in labels.items():
+        control(st.number_input, name, getattr(config, name), label, step=1, help=allowed(name))
+
+
+def control(widget: Callable[..., Any], name: str, value: Any, label: str, key: str = "edit", **options: Any) -> None:
+    """A widget that shows a field of the selected run and changes it; a value that no run can have is refused in a sentence below."""
+    key = f"{key}_{name}"
+    st.session_state[key] = value
+    widget(label, key=key, on_change=take, args=(name, key), **options)
+    refusal = st.session_state.refusal
+    if refusal and refusal[0] == key:
+        st.error(refusal[1])
+
+
+def take(name: str, key: str) -> None:
+    """Makes a widget's change in the comparison, or keeps the comparison and the reason."""
+    try:
+        change(Comparison.edit, name, st.session_state[key], bool(st.session_state.get("everywhere")))
+    except ConfigError as error:
+        st.session_state.refusal = (key, str(error))
+
+
+def allowed(name: str) -> str:
+    return f"{plain_text(LIMITS[name][0])} to {plain_text(host_most(name))}."

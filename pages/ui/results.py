@@ -1,0 +1,81 @@
+"""Where a run stands: finished and known, on its way, or not asked for yet."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core import store
+from core.config import RunConfig
+from core.figures import Line
+from core.history import History
+from core.jobs import Jobs, Status
+from core.run import Run
+from pages.ui.state import comparison, viewer
+
+
+class Shared:
+    """Holds what all sessions share; Streamlit refuses to cache a Dask client, which Jobs holds, unless it is inside something."""
+
+    def __init__(self) -> None:
+        self.jobs = Jobs()
+
+
+@st.cache_resource(show_spinner=False)
+def shared() -> Shared:
+    return Shared()
+
+
+def jobs() -> Jobs:
+    return shared().jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run of the comparison with what is known of it."""
+
+    slot: int
+    label: str
+    config: RunConfig
+    run: Run | None  # when it is finished
+    status: Status | None  # while it is on its way, and where it ended without finishing
+
+    @property
+    def history(self) -> History | None:
+        if self.run:
+            return self.run.history
+        return self.status.history if self.status and len(self.status.history) else None
+
+    @property
+    def running(self) -> bool:
+        return self.run is None and self.status is not None and self.status.phase in ("waiting", "compiling", "training")
+
+    @property
+    def missing(self) -> bool:
+        return self.run is None and not self.running
+
+
+def results() -> list[Result]:
+    runs = comparison()
+    return [result(slot, runs.labels[slot], config) for slot, config in runs.runs.items()]
+
+
+def result(slot: int, label: str, config: RunConfig) -> Result:
+    try:
+        return Result(slot, label, config, finished(config), None)
+    except LookupError:
+        status = jobs().status(config, viewer())
+        return Result(slot, label, config, jobs().result(config) if status and status.phase == "finished" else None, status)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def finished(config: RunConfig) -> Run:
+    """The finished run. Raises LookupError, which is not cached, where there is none yet."""
+    if run := store.load(config):
+        return run
+    raise LookupError(config.key)
+
+
+def lines(shown: list[Result]) -> list[Line]:
+    """What the charts draw: the runs that are not hidden and have something to show."""
+    hidden = comparison().hidden
+    return [Line(entry.slot, entry.label, entry.history) for entry in shown if entry.slot not in hidden and entry.history]

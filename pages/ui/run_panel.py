@@ -1,0 +1,167 @@
+"""The runs of the comparison as cards, and the buttons that start, stop and arrange them."""
+
+import streamlit as st
+
+from core import pace
+from core.comparison import Comparison
+from core.config import ConfigError
+from core.history import outcome, verdict
+from core.jobs import JobsError, QueueFull
+from core.presets import PRESETS
+from pages.ui.results import Result, jobs
+from pages.ui.state import change, comparison, viewer
+from pages.ui.swatch import swatch
+
+OUTCOMES = {  # badge colour and icon
+    "learned": ("green", ":material/check:"),
+    "still learning": ("blue", ":material/trending_down:"),
+    "stuck": ("orange", ":material/block:"),
+    "diverged": ("red", ":material/close:"),
+}
+
+
+def actions(results: list[Result]) -> None:
+    """Run or Cancel, what it will take, and how to bring in other runs."""
+    missing = [entry for entry in results if entry.missing]
+    running = [entry for entry in results if entry.running]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if running:
+            st.button("Cancel", icon=":material/stop:", on_click=cancel, args=(running,), key="cancel")
+        if missing or not running:
+            st.button(
+                "Run",
+                type="primary",
+                icon=":material/play_arrow:",
+                shortcut="Ctrl+Enter",
+                disabled=not missing,
+                on_click=start,
+                args=(missing,),
+                key="run",
+                help="Trains what is not known yet (Ctrl+Enter).",
+            )
+        st.button("Add run", icon=":material/add:", disabled=comparison().full, on_click=change, args=(Comparison.add,), key="add")
+        st.menu_button(
+            "Start from",
+            list(PRESETS),
+            format_func=lambda name: PRESETS[name][0],
+            icon=":material/bookmark:",
+            key="preset",
+            on_click=preset,
+        )
+        st.markdown(outlook(missing, running), width="content")
+    for sentence in [*st.session_state.notices, *st.session_state.pop("faults", [])]:
+        st.warning(sentence, icon=":material/info:")
+
+
+def outlook(missing: list[Result], running: list[Result]) -> str:
+    """What pressing Run will take here, or that there is nothing to run."""
+    if missing:
+        amount = "1 run is" if len(missing) == 1 else f"{len(missing)} runs are"
+        return f":gray[{amount} not computed yet: about {duration(sum(pace.seconds(entry.config) for entry in missing))} here.]"
+    if running:
+        return ":gray[Leaving the page or reloading it loses nothing.]"
+    return ":gray[Everything here is computed. Change a setting in the sidebar to ask for something new.]"
+
+
+def cards(results: list[Result]) -> None:
+    with st.grid(min(len(results), 4), min_column_width=240, vertical_alignment="top", row_height="content"):
+        for entry in results:
+            card(entry)
+
+
+def card(entry: Result) -> None:
+    runs = comparison()
+    hidden, selected = entry.slot in runs.hidden, entry.slot == runs.selected
+    offered = {
+        "edit": ":material/edit: Edit in the sidebar",
+        "duplicate": None if runs.full else ":material/content_copy: Duplicate, to change one thing",
+        "toggle": ":material/visibility: Show" if hidden else ":material/visibility_off: Hide",
+        "remove": None if len(runs.runs) == 1 else ":material/delete: Remove",
+    }
+    with st.container(border=True, key=f"card{entry.slot}", height="stretch", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False, gap="xxsmall"):
+            st.markdown(f"{swatch(entry.slot)} **{entry.label}**", width="stretch")
+            st.button(
+                "",
+                icon=":material/edit:",
+                type="primary" if selected else "tertiary",
+                help="This run is edited in the sidebar." if selected else "Edit this run in the sidebar.",
+                key=f"edit{entry.slot}",
+                on_click=change,
+                args=(select, entry.slot),
+            )
+            st.menu_button(
+                "",
+                [name for name, text in offered.items() if text],
+                format_func=offered.__getitem__,
+                type="tertiary",
+                key=f"act{entry.slot}",
+                on_click=act,
+                args=(entry.slot,),
+            )
+        state(entry)
+
+
+def state(entry: Result) -> None:
+    """One sentence on where the run stands."""
+    status = entry.status
+    if entry.run:
+        colour, icon = OUTCOMES[outcome(entry.run.history)]
+        st.markdown(f":{colour}-badge[{icon} {outcome(entry.run.history).capitalize()}] {verdict(entry.run.history)}")
+    elif status is None:
+        st.markdown(":gray-badge[:material/hourglass_empty: Not computed yet] Press **Run** to train it.")
+    elif entry.running:
+        steps = len(status.history)
+        left = f" · {duration(status.seconds_left)} left" if status.seconds_left is not None else ""
+        texts = {
+            "waiting": f"Waiting · {status.position} ahead{left}",
+            "compiling": f"Compiling{left}",
+            "training": f"Training · step {steps} of {entry.config.steps}{left}",
+        }
+        st.progress(steps / entry.config.steps, texts[status.phase])
+    else:
+        sentence = status.sentence or f"Stopped after step {len(status.history)} of {entry.config.steps}. **Run** starts it again."
+        st.markdown(f":gray-badge[:material/stop_circle: {status.phase.capitalize()}] {sentence}")
+    if entry.run and status and status.sentence:
+        st.caption(status.sentence)
+
+
+def start(missing: list[Result]) -> None:
+    faults = []
+    for entry in missing:
+        try:
+            jobs().submit(entry.config, viewer())
+        except (ConfigError, QueueFull, JobsError) as error:
+            faults.append(f"{entry.label}: {error}")
+    st.session_state.faults = faults
+
+
+def cancel(running: list[Result]) -> None:
+    going_on = [entry.label for entry in running if not jobs().cancel(entry.config, viewer())]
+    st.session_state.faults = [f"{label} goes on: somebody else is watching it." for label in going_on]
+
+
+def act(slot: int) -> None:
+    runs = {
+        "duplicate": lambda runs: select(runs, slot).add(),
+        "hide": lambda runs: runs.toggle(slot),
+        "remove": lambda runs: runs.remove(slot),
+    }
+    change(runs[st.session_state[f"act{slot}"]])
+
+
+def preset() -> None:
+    runs = PRESETS[st.session_state.preset][1]
+    change(lambda _: Comparison.of(runs))
+
+
+def select(runs: Comparison, slot: int) -> Comparison:
+    return Comparison(runs.runs, runs.hidden, slot)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
