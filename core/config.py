@@ -31,7 +31,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 FRACTIONAL = {"learning_rate", "warmup"}
 SHORT_NAMES = {"learning_rate": "lr"}  # as URLs and the command line have it
 LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
-URL_SEPARATOR = "*"  # one of the few characters that no browser escapes
+URL_SEPARATOR = "~"  # one of the few characters that no address escapes
 
 
 class ConfigError(ValueError):
@@ -94,7 +94,7 @@ class RunConfig:
         return {name: value for name, value in self.to_dict().items() if value != plain[name]}
 
     def to_url(self) -> str:
-        """One query value that holds the run: the placement, then what differs from its default run, as in post*layers-24."""
+        """One query value that holds the run: the placement, then what differs from its default run, as in post~layers-24."""
         return URL_SEPARATOR.join([self.placement, *(f"{short(name)}-{plain_text(value)}" for name, value in self.changes().items())])
 
     @classmethod
