@@ -211,9 +211,10 @@ def shown_values(values: np.ndarray) -> np.ndarray:
 def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
     """The value's axis; a logarithmic one has its grid at powers of ten, and between them where it spans few."""
     title = quantity.unit + (" (log)" if quantity.log else "")
-    if not quantity.log:
-        return alt.Y("value:Q").title(title).scale(zero=True, nice=True, padding=6).axis(format="~g", tickCount=3)
     finite = values[np.isfinite(values)]
+    if not quantity.log:
+        most = finite.max() * 1.1 if len(finite) else 1.0  # so that a line at the top is not cut in half
+        return alt.Y("value:Q").title(title).scale(domain=[0, most], nice=False).axis(format="~g", tickCount=3)
     low, high = (np.log10(finite.min()), np.log10(finite.max())) if len(finite) else (0.0, 1.0)
     digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
     ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]

@@ -28,7 +28,7 @@ class Scales(NamedTuple):
 
     @classmethod
     def of(cls, blocks: list[BlockSpec]) -> "Scales":
-        return cls(*(jnp.array([getattr(block, name) for block in blocks], jnp.float32) for name in cls._fields))
+        return cls(*(jnp.array([getattr(block, name) for block in blocks], float) for name in cls._fields))
 
 
 class Streams(NamedTuple):

@@ -114,7 +114,7 @@ def state(entry: Result) -> None:
         steps = len(status.history)
         left = f" · {duration(status.seconds_left)} left" if status.seconds_left is not None else ""
         texts = {
-            "waiting": f"Waiting · {status.position} ahead{left}",
+            "waiting": f"Waiting · {status.position} ahead{left}" if status.position else f"Starting{left}",
             "compiling": f"Compiling{left}",
             "training": f"Training · step {steps} of {entry.config.steps}{left}",
         }
