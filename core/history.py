@@ -100,8 +100,7 @@ def verdict(history: History) -> str:
     )
     if history.diverged_at:
         return f"At step {history.diverged_at} loss or gradient norm was no longer a finite number. {gradient}"
-    against = {"learned": "far below", "stuck": "near", "still learning": "on its way down from"}[outcome(history)]
-    return f"Final loss {history.loss_s[-1]:.4g}, {against} the ln {VOCABULARY} = {LN_V:.3f} of guessing. {gradient}"
+    return f"Final loss {history.loss_s[-1]:.4g}, where guessing gives ln {VOCABULARY} = {LN_V:.3f}. {gradient}"
 
 
 def step_frame(histories: Mapping[str, History]) -> pd.DataFrame:
