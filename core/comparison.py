@@ -1,28 +1,33 @@
 """The runs that are looked at side by side. All of a page's state is here, as a value, and so is its address."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from core.config import RunConfig, legal
+from core.config import ConfigError, RunConfig, legal
 from core.labels import labels
 from core.placement import PLACEMENTS
 from core.presets import ARTICLE
 
 SLOTS = range(1, 9)  # each run has a slot of its own, and with it a colour and a dash, until it is removed
+VIEWS = {"curves": "Curves", "layers": "Layers", "maps": "Heat maps", "downloads": "Downloads"}
+MAPS = {"stream_rms": "Stream RMS", "block_gradient_norm": "Block gradient norm", "update_ratio": "Update ratio"}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs by slot, at least one; which of them are hidden, and which one is being edited."""
+    """Runs by slot, at least one, and how they are looked at."""
 
     runs: dict[int, RunConfig] = field(default_factory=lambda: dict(enumerate(ARTICLE, 1)))
     hidden: frozenset[int] = frozenset()
-    selected: int = 1
+    selected: int = 1  # the run that is edited
+    view: str = "curves"
+    step: int | None = None  # of the layer charts; None is the last one, also while there come more
+    map: str = "stream_rms"
 
     @classmethod
-    def of(cls, runs: Sequence[RunConfig]) -> Self:
-        return cls(dict(enumerate(runs, 1)))
+    def of(cls, runs: Sequence[RunConfig], view: str = "curves") -> Self:
+        return cls(dict(enumerate(runs, 1)), view=view)
 
     @property
     def labels(self) -> dict[int, str]:
@@ -64,33 +69,47 @@ class Comparison:
 
     def to_query(self) -> dict[str, str]:
         """The address: one parameter per run, named by its slot; nothing at all for the comparison that a newcomer sees."""
-        if self == Comparison():
-            return {}
-        query = {f"run{slot}": run.to_url() for slot, run in self.runs.items()}
+        plain = Comparison()
+        query = {f"run{slot}": run.to_url() for slot, run in self.runs.items()} if self.runs != plain.runs else {}
         if self.selected != min(self.runs):
             query["edit"] = str(self.selected)
         if self.hidden:
             query["hide"] = "-".join(str(slot) for slot in sorted(self.hidden))
-        return query
+        if self.step:
+            query["step"] = str(self.step)
+        return query | {name: getattr(self, name) for name in ("view", "map") if getattr(self, name) != getattr(plain, name)}
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
         """The comparison that an address names, as near as is legal, and one sentence for each value that had to give way."""
         runs: dict[int, RunConfig] = {}
         sentences: list[str] = []
+
+        def chosen(name: str, allowed: Collection[str], default: str) -> str:
+            text = query.get(name, default)
+            if text in allowed:
+                return text
+            sentences.append(f"{name} is {text[:20]!r} in the address; it must be one of {', '.join(allowed)}. {default} is used.")
+            return default
+
         for slot in SLOTS:
             if text := query.get(f"run{slot}"):
                 runs[slot], found = RunConfig.from_url(text)
                 sentences += [f"Run {slot}: {sentence}" for sentence in found]
         beyond = [name for name in query if name.startswith("run") and name not in {f"run{slot}" for slot in SLOTS}]
-        sentences += [f"{name[:20]} in the address is left out; runs go from run1 to run{SLOTS[-1]}." for name in beyond]
-        if not runs:
-            return cls(), sentences
+        sentences += [f"{name[:20]!r} in the address is left out; runs go from run1 to run{SLOTS[-1]}." for name in beyond]
+        runs = runs or cls().runs
+        slots = [str(slot) for slot in runs]
+        selected = int(chosen("edit", slots, slots[0]))
         hidden = frozenset(slot for slot in runs if str(slot) in query.get("hide", "").split("-"))
-        selected = next((slot for slot in runs if str(slot) == query.get("edit")), min(runs))
-        if query.get("edit", str(selected)) != str(selected):
-            sentences.append(f"edit is {query['edit'][:20]!r} in the address; it must be the number of a run. {selected} is used.")
-        return cls(runs, hidden, selected), sentences
+        step = None
+        if "step" in query:
+            try:
+                step = legal("steps", query["step"])
+            except ConfigError as error:
+                sentences.append(f"{str(error).replace('steps', 'step', 1)} The last one is used.")
+        view, quantity = chosen("view", VIEWS, "curves"), chosen("map", MAPS, "stream_rms")
+        return cls(runs, hidden, selected, view, step, quantity), sentences
 
 
 def edited(config: RunConfig, name: str, value: Any) -> RunConfig:

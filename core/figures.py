@@ -218,7 +218,8 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
     low, high = (np.log10(finite.min()), np.log10(finite.max())) if len(finite) else (0.0, 1.0)
     digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
     ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
-    return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(format="~g", values=ticks)
+    text = "~g" if low > -5 and high < 5 else "~e"
+    return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(format=text, values=ticks)
 
 
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:

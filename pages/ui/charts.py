@@ -1,32 +1,40 @@
 """The charts of a comparison, in tabs of which only the open one is drawn."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from core import figures
+from core.comparison import MAPS, VIEWS
 from core.figures import CURVES, LAYERS, Line
 from pages.ui.downloads import downloads
 from pages.ui.results import Result, lines
+from pages.ui.state import change, comparison
 from pages.ui.swatch import swatch
 
 
 def charts(results: list[Result]) -> None:
     shown = lines(results)
-    curves, layers, maps, files = st.tabs(["Curves", "Layers", "Heat maps", "Downloads"], key="view", bind="query-params")
-    if not shown:
-        st.info("Nothing to draw yet. Press **Run**, or show a run that is hidden.", icon=":material/show_chart:")
-        return
-    if curves.open:
-        with curves:
+    st.session_state.tab = VIEWS[comparison().view]
+    tabs = dict(zip(VIEWS, st.tabs(list(VIEWS.values()), key="tab", on_change=take, args=("view", "tab", VIEWS)), strict=True))
+    view = comparison().view
+    with tabs[view]:
+        if not shown:
+            st.info("Nothing to draw yet. Press **Run**, or show a run that is hidden.", icon=":material/show_chart:")
+        elif view == "curves":
             draw_curves(shown)
-    if layers.open:
-        with layers:
+        elif view == "layers":
             draw_layers(shown)
-    if maps.open:
-        with maps:
+        elif view == "maps":
             draw_maps(shown)
-    if files.open:
-        with files:
+        else:
             downloads(results, shown)
+
+
+def take(name: str, key: str, labels: dict[str, str]) -> None:
+    """Makes a choice among labels part of the page's state."""
+    chosen = {label: identifier for identifier, label in labels.items()}[st.session_state[key]]
+    change(lambda current: replace(current, **{name: chosen}))
 
 
 def draw_curves(shown: list[Line]) -> None:
@@ -48,11 +56,10 @@ def curve(shown: list[Line], name: str, height: int) -> None:
 
 def draw_layers(shown: list[Line]) -> None:
     last = max(len(line.history) for line in shown)
-    step = last
+    step = min(comparison().step or last, last)
     if last > 1:
-        st.session_state.setdefault("step", last)
-        st.session_state.step = min(max(st.session_state.step, 1), last)
-        step = st.slider("Step", 1, last, key="step", help="A run that ended earlier is shown where it ended.")
+        st.session_state.step = step
+        st.slider("Step", 1, last, key="step", on_change=take_step, args=(last,), help="A run that ended earlier is shown where it ended.")
     legend(shown)
     for column, name in zip(st.columns(3), LAYERS, strict=True):
         with column:
@@ -62,10 +69,15 @@ def draw_layers(shown: list[Line]) -> None:
             st.caption(" ".join([quantity.says, figures.unshown(shown, name)]))
 
 
+def take_step(last: int) -> None:
+    step = st.session_state.step
+    change(lambda current: replace(current, step=None if step == last else step))
+
+
 def draw_maps(shown: list[Line]) -> None:
-    name = st.segmented_control(
-        "Quantity", list(LAYERS), format_func=lambda name: LAYERS[name].title, default="stream_rms", required=True, key="map"
-    )
+    name = comparison().map
+    st.session_state.quantity = MAPS[name]
+    st.segmented_control("Quantity", list(MAPS.values()), required=True, key="quantity", on_change=take, args=("map", "quantity", MAPS))
     quantity = LAYERS[name]
     st.caption(" ".join([quantity.says, "One colour scale for all runs.", figures.unshown(shown, name)]))
     for line, chart in zip(shown, figures.heat_maps(shown, name), strict=True):
@@ -73,4 +85,4 @@ def draw_maps(shown: list[Line]) -> None:
 
 
 def legend(shown: list[Line]) -> None:
-    st.markdown(" &emsp; ".join(f"{swatch(line.slot)} {line.label}" for line in shown))
+    st.markdown(" &emsp; ".join(f"{swatch(line.slot)} {line.label.replace(' ', '&nbsp;')}" for line in shown))

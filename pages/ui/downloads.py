@@ -9,8 +9,9 @@ import streamlit as st
 
 from core import figures, images
 from core.figures import CURVES, LAYERS, Line
-from core.history import layer_frame, step_frame
+from core.history import History, layer_frame, step_frame
 from pages.ui.results import Result
+from pages.ui.state import comparison
 from pages.ui.swatch import swatch
 
 
@@ -30,7 +31,7 @@ def downloads(results: list[Result], shown: list[Line]) -> None:
         st.markdown("**Charts**")
         st.caption("As they are drawn, with a legend. The layer charts are at the step chosen under *Layers*.")
         for name, quantity in (CURVES | LAYERS).items():
-            picture(quantity.title, name, partial(export_chart, shown, name, st.session_state.get("step")))
+            picture(quantity.title, name, partial(export_chart, shown, name, comparison().step))
         for name, quantity in LAYERS.items():
             picture(f"{quantity.title}, heat map", f"{name}_map", partial(figures.heat_map, shown, name))
 
@@ -59,7 +60,7 @@ def export_chart(shown: list[Line], name: str, step: int | None) -> figures.Char
     return figures.layer_chart(shown, name, step or max(len(line.history) for line in shown), legend=True).properties(width=640)
 
 
-def csv(frame: Callable[..., pd.DataFrame], histories: dict[str, object]) -> str:
+def csv(frame: Callable[..., pd.DataFrame], histories: dict[str, History]) -> str:
     return frame(histories).to_csv(index=False)
 
 

@@ -1,5 +1,7 @@
 """The runs of the comparison as cards, and the buttons that start, stop and arrange them."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from core import pace
@@ -152,11 +154,11 @@ def act(slot: int) -> None:
 
 def preset() -> None:
     runs = PRESETS[st.session_state.preset][1]
-    change(lambda _: Comparison.of(runs))
+    change(lambda current: Comparison.of(runs, current.view))
 
 
 def select(runs: Comparison, slot: int) -> Comparison:
-    return Comparison(runs.runs, runs.hidden, slot)
+    return replace(runs, selected=slot)
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.comparison import SLOTS, Comparison
 
-ADDRESS = {*(f"run{slot}" for slot in SLOTS), "edit", "hide"}
+ADDRESS = {*(f"run{slot}" for slot in SLOTS), "edit", "hide", "view", "step", "map"}
 
 
 def comparison() -> Comparison:
