@@ -107,7 +107,7 @@ class Comparison:
             try:
                 step = legal("steps", query["step"])
             except ConfigError as error:
-                sentences.append(f"{str(error).replace('steps', 'step', 1)} The last one is used.")
+                sentences.append(f"{str(error).replace('steps is', 'step is', 1)} The last one is used.")
         view, quantity = chosen("view", VIEWS, "curves"), chosen("map", MAPS, "stream_rms")
         return cls(runs, hidden, selected, view, step, quantity), sentences
 

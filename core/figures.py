@@ -3,7 +3,7 @@
 A run keeps one colour and one dash everywhere. Data are thinned to what a chart can show, keeping every extreme; files hold all of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -107,13 +107,14 @@ def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.C
     colours = alt.Scale(type="log", scheme="viridis", domain=[values.min(), values.max()] if len(values) else [1, 10])
     return [
         alt.Chart(cell_frame(line, name, CELLS_SHOWN // len(lines)), title=alt.Title(line.label, anchor="start"), height=height)
-        .mark_rect(strokeWidth=0)
+        .mark_rect(strokeWidth=1)
         .encode(
             alt.X("step:Q").title("step").scale(nice=False, zero=False).axis(tickMinStep=1, grid=False),
             alt.X2("step_end:Q"),
             alt.Y("layer:Q").title("layer").scale(nice=False, zero=False).axis(tickMinStep=1, grid=False),
             alt.Y2("layer_end:Q"),
             alt.Color("value:Q", scale=colours).title(quantity.unit).legend(gradientLength=height - 100, format="~g", tickCount=4),
+            alt.Stroke("value:Q", scale=colours, legend=None),  # covers the hairlines between cells
             tooltip=["step:Q", "layer:Q", alt.Tooltip("value:Q", title=quantity.title.lower(), format=".6~g")],
         )
         for line in lines
@@ -125,7 +126,7 @@ def heat_map(lines: Sequence[Line], name: str) -> alt.VConcatChart:
     return alt.vconcat(*(chart.properties(width=640) for chart in heat_maps(lines, name)))
 
 
-def article_figure(histories: dict[str, History]) -> alt.HConcatChart:
+def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:
     """Loss and gradient norm side by side on log axes, for a file."""
     lines = [Line(slot, label, history) for slot, (label, history) in enumerate(histories.items(), 1)]
     panels = [curve_chart(lines, name, legend=True).properties(width=430, height=320) for name in ("loss", "gradient_norm")]

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui import charts, controls, run_panel
-from pages.ui.results import results
+from pages.ui.results import results, running
 from pages.ui.state import comparison, follow_address
 
 follow_address()
@@ -16,13 +16,13 @@ st.markdown(
 )
 
 drawn = comparison()
-busy = any(entry.running for entry in results())
+busy = bool(running(results()))
 
 
 @st.fragment(run_every=1.0 if busy else None)
 def panel() -> None:
     current = results()
-    if comparison() is not drawn or busy != any(entry.running for entry in current):
+    if comparison() is not drawn or busy != bool(running(current)):  # the sidebar must follow, or the polling end or begin
         st.rerun()
     run_panel.actions(current)
     run_panel.cards(current)

@@ -12,6 +12,8 @@ from core.jobs import Jobs, Status
 from core.run import Run
 from pages.ui.state import comparison, viewer
 
+ON_THE_WAY = ("waiting", "compiling", "training")
+
 
 class Shared:
     """Holds what all sessions share; Streamlit refuses to cache a Dask client, which Jobs holds, unless it is inside something."""
@@ -47,7 +49,7 @@ class Result:
 
     @property
     def running(self) -> bool:
-        return self.run is None and self.status is not None and self.status.phase in ("waiting", "compiling", "training")
+        return self.run is None and self.status is not None and self.status.phase in ON_THE_WAY
 
     @property
     def missing(self) -> bool:
@@ -65,6 +67,23 @@ def result(slot: int, label: str, config: RunConfig) -> Result:
     except LookupError:
         status = jobs().status(config, viewer())
         return Result(slot, label, config, jobs().result(config) if status and status.phase == "finished" else None, status)
+
+
+def started() -> set[RunConfig]:
+    """The runs that this session has asked for."""
+    configs: set[RunConfig] = st.session_state.setdefault("started", set())
+    return configs
+
+
+def strays() -> list[RunConfig]:
+    """Runs on their way that this session has started and no longer has in its comparison."""
+    outside = started() - set(comparison().runs.values())
+    return [config for config in outside if (status := jobs().status(config, viewer())) and status.phase in ON_THE_WAY]
+
+
+def running(entries: list[Result]) -> list[RunConfig]:
+    """Everything on its way that this session has to do with."""
+    return [entry.config for entry in entries if entry.running] + strays()
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -6,11 +6,12 @@ import streamlit as st
 
 from core import pace
 from core.comparison import Comparison
-from core.config import ConfigError
+from core.config import ConfigError, RunConfig
 from core.history import outcome, verdict
 from core.jobs import JobsError, QueueFull
+from core.labels import labels
 from core.presets import PRESETS
-from pages.ui.results import Result, jobs
+from pages.ui.results import Result, jobs, running, started, strays
 from pages.ui.state import change, comparison, viewer
 from pages.ui.swatch import swatch
 
@@ -25,11 +26,11 @@ OUTCOMES = {  # badge colour and icon
 def actions(results: list[Result]) -> None:
     """Run or Cancel, what it will take, and how to bring in other runs."""
     missing = [entry for entry in results if entry.missing]
-    running = [entry for entry in results if entry.running]
+    on_the_way = running(results)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if running:
-            st.button("Cancel", icon=":material/stop:", on_click=cancel, args=(running,), key="cancel")
-        if missing or not running:
+        if on_the_way:
+            st.button("Cancel", icon=":material/stop:", on_click=cancel, args=(on_the_way,), key="cancel")
+        if missing or not on_the_way:
             st.button(
                 "Run",
                 type="primary",
@@ -50,17 +51,19 @@ def actions(results: list[Result]) -> None:
             key="preset",
             on_click=preset,
         )
-        st.markdown(outlook(missing, running), width="content")
-    for sentence in [*st.session_state.notices, *st.session_state.pop("faults", [])]:
-        st.warning(sentence, icon=":material/info:")
+        st.markdown(outlook(missing, on_the_way), width="content")
+    if sentences := [*st.session_state.notices, *st.session_state.get("faults", [])]:
+        st.warning("  \n".join(sentences), icon=":material/info:")
 
 
-def outlook(missing: list[Result], running: list[Result]) -> str:
+def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
     """What pressing Run will take here, or that there is nothing to run."""
     if missing:
         amount = "1 run is" if len(missing) == 1 else f"{len(missing)} runs are"
         return f":gray[{amount} not computed yet: about {duration(sum(pace.seconds(entry.config) for entry in missing))} here.]"
-    if running:
+    if strays():
+        return ":gray[A run that you started and then changed or removed is still being computed.]"
+    if on_the_way:
         return ":gray[Leaving the page or reloading it loses nothing.]"
     return ":gray[Everything here is computed. Change a setting in the sidebar to ask for something new.]"
 
@@ -74,12 +77,12 @@ def cards(results: list[Result]) -> None:
 def card(entry: Result) -> None:
     runs = comparison()
     hidden, selected = entry.slot in runs.hidden, entry.slot == runs.selected
-    offered = {
-        "edit": ":material/edit: Edit in the sidebar",
-        "duplicate": None if runs.full else ":material/content_copy: Duplicate, to change one thing",
-        "toggle": ":material/visibility: Show" if hidden else ":material/visibility_off: Hide",
-        "remove": None if len(runs.runs) == 1 else ":material/delete: Remove",
-    }
+    offered = {"edit": ":material/edit: Edit in the sidebar"}
+    if not runs.full:
+        offered["duplicate"] = ":material/content_copy: Duplicate, to change one thing"
+    offered["toggle"] = ":material/visibility: Show" if hidden else ":material/visibility_off: Hide"
+    if len(runs.runs) > 1:
+        offered["remove"] = ":material/delete: Remove"
     with st.container(border=True, key=f"card{entry.slot}", height="stretch", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", wrap=False, gap="xxsmall"):
             st.markdown(f"{swatch(entry.slot)} **{entry.label}**", width="stretch")
@@ -94,7 +97,7 @@ def card(entry: Result) -> None:
             )
             st.menu_button(
                 "",
-                [name for name, text in offered.items() if text],
+                list(offered),
                 format_func=offered.__getitem__,
                 type="tertiary",
                 key=f"act{entry.slot}",
@@ -133,14 +136,15 @@ def start(missing: list[Result]) -> None:
     for entry in missing:
         try:
             jobs().submit(entry.config, viewer())
+            started().add(entry.config)
         except (ConfigError, QueueFull, JobsError) as error:
             faults.append(f"{entry.label}: {error}")
     st.session_state.faults = faults
 
 
-def cancel(running: list[Result]) -> None:
-    going_on = [entry.label for entry in running if not jobs().cancel(entry.config, viewer())]
-    st.session_state.faults = [f"{label} goes on: somebody else is watching it." for label in going_on]
+def cancel(configs: list[RunConfig]) -> None:
+    going_on = [config for config in configs if not jobs().cancel(config, viewer())]
+    st.session_state.faults = [f"{label} goes on until nobody else watches it." for label in labels(going_on)]
 
 
 def act(slot: int) -> None:

@@ -18,7 +18,7 @@ def comparison() -> Comparison:
 def change(edit: Callable[..., Comparison], *arguments: object) -> None:
     """For callbacks: replaces the comparison by what `edit` makes of it, and drops what was said about the last change."""
     st.session_state.comparison = edit(comparison(), *arguments)
-    st.session_state.notices = []
+    st.session_state.notices = st.session_state.faults = []
     st.session_state.refusal = None
 
 
