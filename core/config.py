@@ -106,10 +106,10 @@ class RunConfig:
         sentences = []
         for name, value in values.items():
             try:
-                accepted[known(name)] = legal(name, value)
+                accepted[name] = legal(known(name), value)
             except ConfigError as error:
                 accepted |= (substitute := nearest(name, value))
-                sentences.append(f"{error} " + "".join(f"{plain_text(used)} is used." for used in substitute.values()))
+                sentences.append(" ".join([str(error), *(f"{plain_text(used)} is used." for used in substitute.values())]))
         width, heads = (accepted.get(name, getattr(cls(), name)) for name in ("width", "heads"))
         if width % heads:
             accepted["heads"] = max(divisor for divisor in range(1, heads) if width % divisor == 0)
@@ -192,7 +192,7 @@ def shown(value: Any) -> str:
 def host_most(name: str) -> float:
     """The most of a field that this machine's host allows: the limit, or NORMLAB_MAX_<FIELD> where that is lower."""
     least, most = LIMITS[name]
-    allowed = number(os.environ.get(f"NORMLAB_MAX_{name.upper()}", most))
+    allowed = number(os.environ.get(f"NORMLAB_MAX_{name.upper()}"))
     return most if allowed is None else min(max(allowed, least), most)
 
 
