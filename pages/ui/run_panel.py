@@ -149,8 +149,9 @@ def cancel(configs: list[RunConfig]) -> None:
 
 def act(slot: int) -> None:
     runs = {
+        "edit": lambda runs: select(runs, slot),
         "duplicate": lambda runs: select(runs, slot).add(),
-        "hide": lambda runs: runs.toggle(slot),
+        "toggle": lambda runs: runs.toggle(slot),
         "remove": lambda runs: runs.remove(slot),
     }
     change(runs[st.session_state[f"act{slot}"]])
