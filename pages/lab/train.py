@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.ui import charts, controls, run_panel
 from pages.ui.results import results, running
-from pages.ui.state import comparison, follow_address
+from pages.ui.state import comparison, follow_address, keep
 
 follow_address()
 controls.editor()
@@ -23,7 +23,9 @@ busy = bool(running(results()))
 def panel() -> None:
     current = results()
     if comparison() is not drawn or busy != bool(running(current)):  # the sidebar must follow, or the polling end or begin
+        keep()
         st.rerun()
+    st.session_state.kept = False
     run_panel.actions(current)
     run_panel.cards(current)
     charts.charts(current)

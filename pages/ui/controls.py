@@ -8,10 +8,10 @@ import streamlit as st
 from core.comparison import Comparison
 from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most, plain_text
 from core.placement import PLACEMENTS
-from pages.ui.state import change, comparison
+from pages.ui.state import change, comparison, keep
 from pages.ui.swatch import swatch
 
-RATES = [digit * 10.0**power for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
+RATES = [float(f"{digit}e{power}") for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
 
 
 def editor() -> None:
@@ -21,7 +21,12 @@ def editor() -> None:
         st.markdown(f"### Run {runs.selected} {swatch(runs.selected)}")
         st.caption(runs.labels[runs.selected])
         if len(runs.runs) > 1:
-            st.toggle("Change all runs alike", key="everywhere", help="A change of one setting is made in every run of the comparison.")
+            st.toggle(
+                "Change all runs alike",
+                key="everywhere",
+                on_change=keep,
+                help="A change of one setting is made in every run of the comparison.",
+            )
         placement_controls(config)
         training_controls(config)
         with st.expander("More", icon=":material/tune:"):
@@ -119,6 +124,7 @@ def take(name: str, key: str) -> None:
     try:
         change(Comparison.edit, name, st.session_state[key], bool(st.session_state.get("everywhere")))
     except ConfigError as error:
+        keep()
         st.session_state.refusal = (key, str(error))
 
 

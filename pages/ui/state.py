@@ -17,23 +17,28 @@ def comparison() -> Comparison:
 
 def change(edit: Callable[..., Comparison], *arguments: object) -> None:
     """For callbacks: replaces the comparison by what `edit` makes of it, and drops what was said about the last change."""
+    keep()
     st.session_state.comparison = edit(comparison(), *arguments)
     st.session_state.notices = st.session_state.faults = []
     st.session_state.refusal = None
 
 
+def keep() -> None:
+    """The page's next run keeps the comparison: a browser that acts quickly sends an address older than the comparison with its act."""
+    st.session_state.kept = True
+
+
 def follow_address() -> None:
     """At the top of a page: takes over an address that was opened or gone back to, else writes the comparison into it."""
     found = {name: value for name, value in st.query_params.items() if name in ADDRESS or name.startswith("run")}
-    if "comparison" not in st.session_state or found != st.session_state.address:
+    kept = st.session_state.pop("kept", False)
+    if "comparison" not in st.session_state or (found != st.session_state.address and not kept):
         st.session_state.comparison, st.session_state.notices = Comparison.from_query(found)
         st.session_state.refusal = None
     address = comparison().to_query()
-    for name in found.keys() - address.keys():
-        del st.query_params[name]
-    for name, value in address.items():
-        if found.get(name) != value:
-            st.query_params[name] = value
+    if address != found:  # at once: each writing is an entry of the browser's history
+        others = {name: value for name, value in st.query_params.items() if name not in found}
+        st.query_params.from_dict(others | address)
     st.session_state.address = address
 
 
