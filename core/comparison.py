@@ -101,7 +101,10 @@ class Comparison:
         runs = runs or cls().runs
         slots = [str(slot) for slot in runs]
         selected = int(chosen("edit", slots, slots[0]))
-        hidden = frozenset(slot for slot in runs if str(slot) in query.get("hide", "").split("-"))
+        wished = query["hide"].split("-") if "hide" in query else []
+        if not set(wished) <= set(slots):
+            sentences.append(f"hide is {query['hide'][:20]!r} in the address; it must be numbers of runs, as in 1-2. Others are left out.")
+        hidden = frozenset(slot for slot in runs if str(slot) in wished)
         step = None
         if "step" in query:
             try:

@@ -26,9 +26,9 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
     for config in configs:
         warmup = f"{config.warmup_steps}-step warmup" if config.warmup_steps else "no warmup"
         differing = [text(getattr(config, field)) for field, text in TEXTS.items() if differs(field, config, configs)]
-        name = " · ".join([PLACEMENTS[config.placement].title, warmup, *differing])
-        names.append(name if name not in names else f"{name} ({names.count(name) + 1})")
-    return names
+        names.append(" · ".join([PLACEMENTS[config.placement].title, warmup, *differing]))
+    alike = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name} ({before + 1})" if before else name for name, before in zip(names, alike, strict=True)]
 
 
 def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
