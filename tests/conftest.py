@@ -1,0 +1,13 @@
+"""What every test stands on: a cache of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the runs of this machine's user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NORMLAB_CACHE", str(tmp_path_factory.mktemp("runs")))
+        yield

@@ -1,0 +1,143 @@
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from core.config import VOCABULARY, RunConfig
+from core.engine.baseline import Transformer
+from core.engine.initialization import initial_parameters
+from core.engine.model import Scales, Streams, forward
+from core.placement import PLACEMENTS
+from tests.engine import restatement
+from tests.engine.restatement import unrolled
+
+SIZE = {"layers": 3, "width": 16, "heads": 2, "length": 8, "batch": 2}
+TOKENS_BU = np.random.default_rng(3).integers(0, VOCABULARY, (SIZE["batch"], SIZE["length"] + 1))
+TOKENS_BT, TARGETS_BT = TOKENS_BU[:, :-1], TOKENS_BU[:, 1:]
+
+
+def somewhere(config: RunConfig) -> dict[str, Any]:
+    """Parameters in float64, away from the start of a run, where biases and positions are zero and the norms' scales one."""
+    random = np.random.default_rng(5)
+    return jax.tree.map(lambda leaf: leaf + 0.2 * random.standard_normal(leaf.shape), initial_parameters(config))
+
+
+def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, Streams]:
+    segments = [(structure, Scales.of(run)) for structure, run in PLACEMENTS[config.placement].segments(config.layers)]
+    return forward(parameters, TOKENS_BT, config, segments)
+
+
+def engine_loss_and_gradient(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, dict[str, Any]]:
+    def loss_of(parameters: dict[str, Any]) -> jax.Array:
+        return optax.softmax_cross_entropy_with_integer_labels(engine(config, parameters)[0], TARGETS_BT.ravel()).mean()
+
+    loss, gradient = jax.jit(jax.value_and_grad(loss_of))(parameters)
+    assert {leaf.dtype for leaf in jax.tree.leaves((loss, gradient))} == {np.dtype(np.float64)}
+    return loss, unrolled(gradient)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_loss_and_gradient_equal_those_of_the_articles_model(placement: str) -> None:
+    config = RunConfig(placement=placement, **SIZE)
+    parameters = somewhere(config)
+    loss, gradient = engine_loss_and_gradient(config, parameters)
+    article = jax.jit(jax.value_and_grad(lambda parameters: Transformer(config).loss(parameters, TOKENS_BU)))
+    article_loss, article_gradient = article(unrolled(parameters))
+    np.testing.assert_allclose(loss, article_loss, rtol=1e-12)
+    assert jax.tree.structure(gradient) == jax.tree.structure(article_gradient)
+    for (path, leaf), expected in zip(jax.tree_util.tree_leaves_with_path(gradient), jax.tree.leaves(article_gradient), strict=True):
+        np.testing.assert_allclose(leaf, expected, rtol=1e-9, atol=1e-12, err_msg=jax.tree_util.keystr(path))
+
+
+@pytest.mark.usefixtures("float64", "made_up")
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+@pytest.mark.parametrize("placement", ["pre", "post", "none", "sandwich", "inner", "every", "scalar", "vector", "mixed"])
+def test_loss_and_gradient_equal_those_of_the_equation(placement: str, norm: str) -> None:
+    """The gradient of each parameter array, along one random direction, against the restatement's central difference."""
+    config = RunConfig(placement=placement, norm=norm, **SIZE)
+    parameters = somewhere(config)
+    loss, gradient = engine_loss_and_gradient(config, parameters)
+    flat, structure = jax.tree_util.tree_flatten_with_path(unrolled(parameters))
+    leaves = [leaf for _, leaf in flat]
+
+    def moved(i: int, by: np.ndarray) -> float:
+        return restatement.loss(config, structure.unflatten([*leaves[:i], leaves[i] + by, *leaves[i + 1 :]]), TOKENS_BT, TARGETS_BT)
+
+    np.testing.assert_allclose(loss, moved(0, np.zeros_like(leaves[0])), rtol=1e-12)
+    random = np.random.default_rng(11)
+    for i, (path, leaf) in enumerate(flat):
+        direction = random.standard_normal(leaf.shape)
+        direction *= 1e-5 / np.linalg.norm(direction)
+        slope = (moved(i, direction) - moved(i, -direction)) / 2
+        derivative = np.vdot(structure.flatten_up_to(gradient)[i], direction)
+        np.testing.assert_allclose(derivative, slope, rtol=1e-5, atol=1e-13, err_msg=jax.tree_util.keystr(path))
+
+
+@pytest.mark.usefixtures("float64", "made_up")
+@pytest.mark.parametrize("placement", ["pre", "every", "mixed"])
+def test_what_is_measured_of_the_stream_is_what_the_words_say(placement: str) -> None:
+    config = RunConfig(placement=placement, **SIZE)
+    parameters = somewhere(config)
+    _, measured = engine(config, parameters)
+    streams_lnd = np.array(restatement.streams(config, unrolled(parameters), TOKENS_BT))
+    np.testing.assert_allclose(measured.rms_l, np.sqrt((streams_lnd**2).mean(axis=2)).mean(axis=1))
+    changes_ln = np.linalg.norm(np.diff(streams_lnd, axis=0), axis=2) / np.linalg.norm(streams_lnd[:-1], axis=2)
+    np.testing.assert_allclose(measured.update_ratio_l, changes_ln.mean(axis=1))
+
+
+@pytest.mark.usefixtures("float64", "made_up")
+@pytest.mark.parametrize("placement", ["pre", "post", "every"])
+def test_no_logit_depends_on_a_later_token(placement: str) -> None:
+    config = RunConfig(placement=placement, **SIZE)
+    parameters, moved = somewhere(config), somewhere(config)
+    moved["position"][4] += np.random.default_rng(1).standard_normal(config.width)
+    before_btv, after_btv = (
+        np.reshape(engine(config, values)[0], (SIZE["batch"], SIZE["length"], VOCABULARY)) for values in (parameters, moved)
+    )
+    np.testing.assert_array_equal(before_btv[:, :4], after_btv[:, :4])
+    assert (np.abs(before_btv[:, 4:] - after_btv[:, 4:]).max(axis=2) > 1e-4).all()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+def test_post_norm_keeps_the_stream_at_one_and_pre_norm_lets_it_grow(norm: str) -> None:
+    def rms_l(placement: str) -> np.ndarray:
+        config = RunConfig(placement=placement, norm=norm, **SIZE | {"width": 64})
+        return np.asarray(engine(config, initial_parameters(config))[1].rms_l)
+
+    # The rms of a norm's output is sqrt(m / (m + eps)) for the mean square m of what it reads, here above 1/4.
+    assert (rms_l("post")[1:] < 1).all()
+    assert (rms_l("post")[1:] > 1 - 2 * 1e-6).all()
+    assert (np.diff(rms_l("pre")) > 0.1).all()
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+@pytest.mark.parametrize("final_norm", [True, False])
+def test_only_a_final_norm_takes_the_last_streams_scale_from_the_logits(norm: str, final_norm: bool) -> None:
+    config = RunConfig(placement="post", norm=norm, final_norm=final_norm, **SIZE)
+    parameters, scaled = somewhere(config), somewhere(config)
+    for leaf_ld in scaled["segments"][0]["mlp_norm"].values():  # what the last block's norm writes is the last stream
+        leaf_ld[-1] *= 5
+    (logits_nv, streams), (scaled_nv, scaled_streams) = engine(config, parameters), engine(config, scaled)
+    np.testing.assert_allclose(scaled_streams.rms_l[-1], 5 * streams.rms_l[-1])
+    np.testing.assert_allclose(scaled_nv, logits_nv if final_norm else 5 * logits_nv, rtol=1e-5, atol=1e-5)  # eps is 1e-6
+
+
+def test_placement_none_has_no_norm_at_all(tiny: RunConfig) -> None:
+    modules = initial_parameters(RunConfig.from_dict(tiny.to_dict() | {"placement": "none", "final_norm": None}))
+    assert modules.keys() == {"embedding", "position", "segments", "output"}
+    assert modules["segments"][0].keys() == {"qkv", "attention_output", "mlp_in", "mlp_out"}
+
+
+@pytest.mark.usefixtures("made_up")
+@pytest.mark.parametrize("placement", ["pre", "every", "vector"])
+def test_no_type_is_promoted_silently(placement: str) -> None:
+    """Optax and Flax's float64 rely on implicit promotion, so strictness is asked of the forward pass alone."""
+    config = RunConfig(placement=placement, **SIZE)
+    with jax.numpy_dtype_promotion("strict"):
+        logits_nv, streams = jax.eval_shape(lambda parameters: engine(config, parameters), initial_parameters(config))
+    assert {leaf.dtype for leaf in jax.tree.leaves((logits_nv, streams))} == {np.dtype(np.float32)}

@@ -1,0 +1,58 @@
+"""The article's three runs against the numbers that its author published."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.history import History, learning_rate_s, outcome
+from core.labels import labels
+from core.presets import ARTICLE
+
+PUBLISHED = pd.read_csv(Path(__file__).parents[1] / "data" / "article.csv")
+PRE, POST, POST_WARMUP = labels(ARTICLE)
+
+
+@pytest.fixture(scope="session", params=[1, None], ids=["one device", "all devices"])
+def article(request: pytest.FixtureRequest, history_of: Callable[..., History]) -> dict[str, History]:
+    return {label: history_of(config, request.param) for label, config in zip(labels(ARTICLE), ARTICLE, strict=True)}
+
+
+def deviations(history: History, run: str) -> tuple[np.ndarray, np.ndarray]:
+    """How far loss and gradient norm of each step are from the published ones, relative to those."""
+    published = PUBLISHED[PUBLISHED["run"] == run]
+    return abs(history.loss_s / published["loss"].to_numpy() - 1), abs(history.gradient_norm_s / published["gradient_norm"].to_numpy() - 1)
+
+
+def test_runs_are_named_as_published_and_have_the_published_rates(article: dict[str, History]) -> None:
+    assert list(article) == list(PUBLISHED["run"].unique())
+    for config, (run, history) in zip(ARTICLE, article.items(), strict=True):
+        published = PUBLISHED[PUBLISHED["run"] == run]
+        np.testing.assert_array_equal(np.arange(1, len(history) + 1), published["step"])
+        np.testing.assert_allclose(history.learning_rate_s, published["learning_rate"], rtol=1e-6)
+        np.testing.assert_array_equal(history.learning_rate_s, learning_rate_s(config))
+
+
+def test_pre_norm_agrees_at_every_step(article: dict[str, History]) -> None:
+    loss_s, norm_s = deviations(article[PRE], PRE)
+    assert loss_s.max() < 0.005
+    assert norm_s.max() < 0.005
+    assert outcome(article[PRE]) == "learned"
+
+
+def test_post_norm_with_warmup_agrees_while_it_warms_up_and_in_the_end(article: dict[str, History]) -> None:
+    loss_s, norm_s = deviations(article[POST_WARMUP], POST_WARMUP)
+    assert loss_s[:120].max() < 0.01
+    assert norm_s[:120].max() < 0.03
+    assert loss_s[-1] < 0.1
+    assert outcome(article[POST_WARMUP]) == "learned"
+
+
+def test_post_norm_without_warmup_agrees_at_first_and_gets_stuck(article: dict[str, History]) -> None:
+    loss_s, norm_s = deviations(article[POST], POST)
+    assert loss_s[:5].max() < 0.02
+    assert norm_s[:5].max() < 0.02
+    assert outcome(article[POST]) == "stuck"
+    assert article[POST].loss_s[-1] > 2.5

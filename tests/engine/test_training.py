@@ -1,0 +1,150 @@
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from core.config import RunConfig
+from core.engine import baseline, training
+from core.engine.data import start_tokens_sb
+from core.engine.initialization import initial_parameters
+from core.engine.training import PROGRAMS, compile_program, compiled, train
+from core.history import History, outcome, verdict
+from core.placement import PLACEMENTS
+from tests.engine import restatement
+from tests.engine.restatement import unrolled
+
+HistoryOf = Callable[..., History]
+
+
+def assert_equal(one: History, other: History, rtol: float = 0.0) -> None:
+    for field in fields(History):
+        np.testing.assert_allclose(getattr(one, field.name), getattr(other, field.name), rtol=rtol, err_msg=field.name)
+
+
+@pytest.mark.parametrize(("placement", "warmup"), [("pre", 0.5), ("post", 0.0)])
+def test_a_run_is_the_one_of_the_articles_own_program(tiny: RunConfig, history_of: HistoryOf, placement: str, warmup: float) -> None:
+    config = replace(tiny, placement=placement, final_norm=None, warmup=warmup, steps=12)
+    history, (loss_s, norm_s) = history_of(config), baseline.train(config).T
+    np.testing.assert_allclose(history.loss_s, loss_s, rtol=1e-4)
+    np.testing.assert_allclose(history.gradient_norm_s, norm_s, rtol=1e-3)
+
+
+def test_block_gradient_norms_are_those_of_each_blocks_parameters(tiny: RunConfig, history_of: HistoryOf) -> None:
+    model = baseline.Transformer(tiny)
+    tokens_bu = (start_tokens_sb(tiny)[0][:, None] + np.arange(tiny.length + 1, dtype=np.int32)[None]) % 64
+    gradient = jax.jit(jax.grad(model.loss))(model.initial(), tokens_bu)
+    expected_l = [np.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient[f"block_{i}"]))) for i in range(tiny.layers)]
+    np.testing.assert_allclose(history_of(tiny).block_gradient_norm_sl[0], expected_l, rtol=1e-5)
+
+
+@pytest.mark.parametrize("placement", ["sandwich", "inner", "every", "scalar", "vector", "mixed"])
+def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[str], history_of: HistoryOf, placement: str) -> None:
+    config = replace(tiny, placement=placement, final_norm=None, steps=3)
+    history = history_of(config)
+    assert (len(history), history.layers, history.diverged_at) == (3, tiny.layers, None)
+    assert (np.diff(history.loss_s) != 0).all()
+    tokens_bt = (start_tokens_sb(config)[0][:, None] + np.arange(config.length)) % 64
+    rms_l = [
+        np.sqrt((x_nd**2).mean(axis=1)).mean() for x_nd in restatement.streams(config, unrolled(initial_parameters(config)), tokens_bt)
+    ]
+    np.testing.assert_allclose(history.stream_rms_sl[0], rms_l, rtol=1e-4)
+
+
+def test_layers_of_a_mixed_stack_keep_their_order(tiny: RunConfig, made_up: list[str], history_of: HistoryOf) -> None:
+    """Post-Norm in the first block, Pre-Norm above: the stream stands at 1 after the first block and grows from there."""
+    config = replace(tiny, placement="mixed", final_norm=None, layers=3)
+    assert [len(run) for _, run in PLACEMENTS["mixed"].segments(3)] == [1, 2]
+    first, *above = history_of(config).stream_rms_sl[0, 1:]
+    assert first == pytest.approx(1, abs=1e-5)
+    assert first + 0.1 < above[0] < above[1]
+
+
+def test_a_run_repeats_itself_bit_for_bit(tiny: RunConfig, history_of: HistoryOf) -> None:
+    assert_equal(history_of(tiny), history_of(tiny))
+
+
+def test_numbers_do_not_depend_on_how_steps_are_chunked(tiny: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(tiny, steps=training.CHUNK + 9)
+    program = compile_program(config, "cpu")
+    monkeypatch.setattr(training, "CHUNK_SECONDS", 0.0)
+    one_by_one = list(train(config, program))
+    monkeypatch.setattr(training, "CHUNK_SECONDS", 3600.0)
+    at_once = list(train(config, program))
+    assert [len(chunk) for chunk in one_by_one] == [1] * config.steps
+    assert [len(chunk) for chunk in at_once] == [1, training.CHUNK, 8]
+    assert_equal(sum(one_by_one[1:], one_by_one[0]), sum(at_once[1:], at_once[0]))
+
+
+def test_one_device_and_several_agree(tiny: RunConfig, history_of: HistoryOf) -> None:
+    assert_equal(history_of(tiny, 1), history_of(tiny), rtol=1e-4)
+
+
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """An entry for each compilation by XLA from here on."""
+    seen: list[str] = []
+
+    def listen(event: str, duration: float, **details: Any) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.parametrize("change", [{"learning_rate": 1e-2}, {"warmup": 0.5}, {"seed": 99}, {"steps": 9}])
+def test_rate_warmup_seed_and_steps_compile_nothing(
+    tiny: RunConfig, history_of: HistoryOf, compilations: list[str], change: dict[str, float]
+) -> None:
+    history_of(tiny)
+    compilations.clear()
+    history_of(replace(tiny, **change))
+    assert compilations == []
+
+
+def test_another_shape_is_seen_to_compile(tiny: RunConfig, history_of: HistoryOf, compilations: list[str]) -> None:
+    history_of(replace(tiny, batch=tiny.batch + 1))
+    assert compilations
+
+
+@pytest.mark.parametrize("chunk_seconds", [0.0, 3600.0])
+def test_a_run_that_diverges_ends_there(
+    tiny: RunConfig, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch, chunk_seconds: float
+) -> None:
+    monkeypatch.setattr(training, "CHUNK_SECONDS", chunk_seconds)
+    config = replace(tiny, placement="none", final_norm=None, layers=8, steps=40, warmup=1.0, learning_rate=1.0)
+    history = history_of(config)
+    assert history.diverged_at == len(history)
+    assert 2 < len(history) < config.steps
+    assert np.isfinite([history.loss_s[:-1], history.gradient_norm_s[:-1]]).all()
+    assert not np.isfinite([history.loss_s[-1], history.gradient_norm_s[-1]]).all()
+    assert outcome(history) == "diverged"
+    assert f"At step {len(history)} " in verdict(history)
+
+
+def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Executable:
+        """Stands for what XLA compiles, which takes long and frees its memory when it is collected."""
+
+        def lower(self, *arguments: Any) -> "Executable":
+            return self
+
+        compile = lower
+
+    monkeypatch.setattr(jax, "jit", lambda function, donate_argnums: Executable())
+    compiled.cache_clear()
+    first = weakref.ref(compile_program(tiny, "cpu").run_chunk)
+    for heads in (1, 4, 8, 16):
+        for length in (9, 10):
+            assert first() is not None
+            compile_program(replace(tiny, heads=heads, length=length), "cpu")
+    gc.collect()
+    assert first() is None
+    assert compiled.cache_info().currsize == PROGRAMS
+    compiled.cache_clear()
