@@ -29,6 +29,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**31 - 1),
 }
 FRACTIONAL = {"learning_rate", "warmup"}
+TRUTHS = {"true": True, "false": False}  # as URLs have them
 SHORT_NAMES = {"learning_rate": "lr"}  # as URLs and the command line have it
 LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
 URL_SEPARATOR = "~"  # one of the few characters that no address escapes
@@ -108,7 +109,7 @@ class RunConfig:
             try:
                 accepted[name] = legal(known(name), value)
             except ConfigError as error:
-                accepted |= (substitute := nearest(name, value))
+                accepted |= (substitute := nearest(name, value, cls(placement=accepted.get("placement", cls().placement))))
                 sentences.append(" ".join([str(error), *(f"{plain_text(used)} is used." for used in substitute.values())]))
         width, heads = (accepted.get(name, getattr(cls(), name)) for name in ("width", "heads"))
         if width % heads:
@@ -128,12 +129,12 @@ class RunConfig:
 def legal(name: str, value: Any) -> Any:
     """`value` in the type of the field `name`. Raises ConfigError where the field cannot have it."""
     if name in CHOICES:
-        if value in CHOICES[name]:
+        if isinstance(value, str) and value in CHOICES[name]:
             return value
         raise ConfigError(f"{name} is {shown(value)}; it must be one of {', '.join(CHOICES[name])}.")
     if name == "final_norm":
-        truth = {"true": True, "false": False}.get(str(value).lower())
-        if truth is None:
+        truth = TRUTHS.get(value.lower()) if isinstance(value, str) else value
+        if not isinstance(truth, bool):
             raise ConfigError(f"final_norm is {shown(value)}; it must be true or false.")
         return truth
     least, most = LIMITS[name]
@@ -145,11 +146,11 @@ def legal(name: str, value: Any) -> Any:
     return int(parsed) if whole else parsed
 
 
-def nearest(name: str, value: Any) -> dict[str, Any]:
-    """The field with the legal value nearest to `value`; nothing where only the default, or no field at all, can serve."""
+def nearest(name: str, value: Any, plain: RunConfig) -> dict[str, Any]:
+    """The field with the legal value nearest to `value`, or that of `plain` where none is near; nothing where no field has the name."""
     parsed = number(value) if name in LIMITS else None
     if parsed is None:
-        return {name: getattr(RunConfig(), name)} if name in {field.name for field in fields(RunConfig)} else {}
+        return {name: getattr(plain, name)} if name in {field.name for field in fields(RunConfig)} else {}
     least, most = LIMITS[name]
     clamped = min(max(parsed, least), most)
     return {name: clamped if name in FRACTIONAL else round(clamped)}
@@ -185,7 +186,10 @@ def short(name: str) -> str:
 
 
 def shown(value: Any) -> str:
-    text = value if isinstance(value, str) else plain_text(value)
+    try:
+        text = value if isinstance(value, str) else plain_text(value)
+    except ValueError:  # Python does not write out whole numbers of more than 4300 digits
+        return "a number of thousands of digits"
     return repr(text[:40] + "…") if len(text) > 40 else repr(text) if isinstance(value, str) else text
 
 
