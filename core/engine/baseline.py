@@ -4,6 +4,9 @@ Blocks are unrolled Flax modules, `init` runs outside jit, and every Python iter
 gradient norm. It shares no code with the engine. `python -m core.engine.baseline` trains the article's three runs.
 """
 
+import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -68,8 +71,8 @@ class Transformer(nn.Module):
         return self.init(jax.random.PRNGKey(self.config.seed), jnp.zeros((1, self.config.length), jnp.int32))["params"]
 
 
-def train(config: RunConfig, parameters: Any = None) -> np.ndarray:
-    """Loss and gradient norm of every step, (S, 2), from the run's own initial parameters or from the given ones."""
+def train(config: RunConfig, parameters: Any = None) -> Iterator[tuple[float, float]]:
+    """Loss and gradient norm step by step, from the run's own initial parameters or from the given ones."""
     model = Transformer(config)
     parameters = model.initial() if parameters is None else parameters
 
@@ -86,19 +89,31 @@ def train(config: RunConfig, parameters: Any = None) -> np.ndarray:
         return optax.apply_updates(parameters, updates), state, loss, optax.tree.norm(gradient)
 
     random = np.random.default_rng(config.seed + 116)
-    measured = []
     for _ in range(config.steps):
         start_b1 = random.integers(0, VOCABULARY, (config.batch, 1))
         tokens_bu = ((start_b1 + np.arange(config.length + 1)) % VOCABULARY).astype(np.int32)
         parameters, state, loss, norm = update(parameters, state, tokens_bu)
-        measured.append((float(loss), float(norm)))
-    return np.array(measured)
+        yield float(loss), float(norm)
 
 
 def main() -> None:
+    """A line of JSON for each run; the seconds before its second step are those of `init` and of compilation."""
     for config in ARTICLE:
-        loss_s, norm_s = train(config).T
-        print(f"{config.placement:4}  warmup {config.warmup_steps:3}  final loss {loss_s[-1]:.5f}  max gradient norm {norm_s.max():.3f}")
+        times, measured = [time.perf_counter()], []
+        for step in train(config):
+            times.append(time.perf_counter())
+            measured.append(step)
+        first, *others = np.diff(times)
+        loss_s, norm_s = np.array(measured).T
+        about = {
+            "placement": config.placement,
+            "warmup_steps": config.warmup_steps,
+            "final_loss": loss_s[-1],
+            "largest_gradient_norm": norm_s.max(),
+            "ms_per_step": 1000 * np.mean(others),
+            "compile_seconds": first,
+        }
+        print(json.dumps(about), flush=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def perturbed(parameters: Any, perturbation: int) -> Any:
 
 
 def own_way(perturbation: int) -> History:
-    loss_s, norm_s = baseline.train(CONFIG, perturbed(baseline.Transformer(CONFIG).initial(), perturbation)).T
+    loss_s, norm_s = np.array(list(baseline.train(CONFIG, perturbed(baseline.Transformer(CONFIG).initial(), perturbation)))).T
     return replace(History.empty(CONFIG.layers), loss_s=loss_s, gradient_norm_s=norm_s)
 
 

@@ -29,7 +29,7 @@ def assert_equal(one: History, other: History, rtol: float = 0.0) -> None:
 @pytest.mark.parametrize(("placement", "warmup"), [("pre", 0.5), ("post", 0.0)])
 def test_a_run_is_the_one_of_the_articles_own_program(tiny: RunConfig, history_of: HistoryOf, placement: str, warmup: float) -> None:
     config = replace(tiny, placement=placement, final_norm=None, warmup=warmup, steps=12)
-    history, (loss_s, norm_s) = history_of(config), baseline.train(config).T
+    history, (loss_s, norm_s) = history_of(config), np.array(list(baseline.train(config))).T
     np.testing.assert_allclose(history.loss_s, loss_s, rtol=1e-4)
     np.testing.assert_allclose(history.gradient_norm_s, norm_s, rtol=1e-3)
 
