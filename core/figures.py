@@ -57,12 +57,9 @@ def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: boo
     """A quantity of CURVES against the step. Hovering shows every run's exact value at the step."""
     quantity = CURVES[name]
     data = curve_frame(lines, name)
-    step = alt.X("step:Q").title("step").scale(nice=False).axis(tickMinStep=1, grid=False)
-    curves = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=2, invalid="break-paths-filter-domains", clip=True)
-        .encode(step, value_axis(quantity, data.value), colour(lines, legend), dash(lines, legend))
-    )
+    step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
+    base = alt.Chart(data).encode(step, value_axis(quantity, data.value), colour(lines, legend), dash(lines, legend))
+    curves = base.mark_line(strokeWidth=2, invalid="break-paths-filter-domains", clip=True)
     hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False)
     tooltips = [alt.Tooltip("step:Q", title="step")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
     ruler = (
@@ -72,8 +69,10 @@ def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: boo
         .encode(x="step:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
         .add_params(hover)
     )
-    dots = curves.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
+    dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
     layers = [curves, ruler, dots, *divergence(lines)]
+    if len(alone := without_neighbours(data)):
+        layers.append(base.mark_point(filled=True, size=30, opacity=1).properties(data=alone))
     if name == "loss":
         layers.insert(0, guessing())
     return alt.layer(*layers).properties(height=height, title=alt.Title(quantity.title, anchor="start"))
@@ -83,7 +82,7 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
     """A quantity of LAYERS against the layer, at one step; a run that ended before it is shown where it ended."""
     data = layer_at(lines, name, step)
     base = alt.Chart(data).encode(
-        alt.X("layer:Q").title("layer").scale(nice=False).axis(tickMinStep=1, grid=False),
+        alt.X("layer:Q").title("layer").scale(nice=False).axis(whole(data.layer)),
         value_axis(LAYERS[name], data.value),
         colour(lines, legend),
         dash(lines, legend),
@@ -106,18 +105,18 @@ def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.C
     values = values[np.isfinite(values)]
     colours = alt.Scale(type="log", scheme="viridis", domain=[values.min(), values.max()] if len(values) else [1, 10])
     return [
-        alt.Chart(cell_frame(line, name, CELLS_SHOWN // len(lines)), title=alt.Title(line.label, anchor="start"), height=height)
-        .mark_rect(strokeWidth=1)
+        alt.Chart(cells, title=alt.Title(line.label, anchor="start"), height=height)
+        .mark_rect(strokeWidth=1, stroke=alt.expr("scale('color', datum.value)"))  # covers the hairlines between cells
         .encode(
-            alt.X("step:Q").title("step").scale(nice=False, zero=False).axis(tickMinStep=1, grid=False),
+            alt.X("step:Q").title("step").scale(nice=False, zero=False).axis(whole(cells.step_end)),
             alt.X2("step_end:Q"),
-            alt.Y("layer:Q").title("layer").scale(nice=False, zero=False).axis(tickMinStep=1, grid=False),
+            alt.Y("layer:Q").title("layer").scale(nice=False, zero=False).axis(whole(cells.layer_end)),
             alt.Y2("layer_end:Q"),
             alt.Color("value:Q", scale=colours).title(quantity.unit).legend(gradientLength=height - 100, format="~g", tickCount=4),
-            alt.Stroke("value:Q", scale=colours, legend=None),  # covers the hairlines between cells
             tooltip=["step:Q", "layer:Q", alt.Tooltip("value:Q", title=quantity.title.lower(), format=".6~g")],
         )
         for line in lines
+        for cells in [cell_frame(line, name, CELLS_SHOWN // len(lines))]
     ]
 
 
@@ -158,7 +157,7 @@ def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
 
 
 def kept_steps(columns: list[np.ndarray]) -> np.ndarray:
-    """At most STEPS_SHOWN row numbers; of each stretch of steps the least and the greatest value of every run are among them."""
+    """At most STEPS_SHOWN row numbers; of each stretch of steps the least and the greatest finite value of every run are among them."""
     longest = max((len(column) for column in columns), default=0)
     if longest <= STEPS_SHOWN:
         return np.arange(longest)
@@ -167,9 +166,18 @@ def kept_steps(columns: list[np.ndarray]) -> np.ndarray:
     for column in columns:
         for rows in np.array_split(np.arange(len(column)), stretches):
             if len(rows):
-                finite = np.nan_to_num(column[rows], nan=np.inf)
-                kept |= {int(rows[finite.argmin()]), int(rows[finite.argmax()])}
+                finite = np.isfinite(column[rows])
+                kept |= {
+                    int(rows[np.where(finite, column[rows], np.inf).argmin()]),
+                    int(rows[np.where(finite, column[rows], -np.inf).argmax()]),
+                }
     return np.array(sorted(kept))
+
+
+def without_neighbours(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a curve frame that a line cannot show, since it has nothing to connect them to."""
+    missing = data.groupby("run").value.transform
+    return data[data.value.notna() & missing(lambda value: value.shift().isna()) & missing(lambda value: value.shift(-1).isna())]
 
 
 def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
@@ -187,16 +195,21 @@ def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
 
 
 def cell_frame(line: Line, name: str, cells: int) -> pd.DataFrame:
-    """Columns step, step_end, layer, layer_end, value; a stretch of steps is shown by the one with the greatest value."""
+    """Columns step, step_end, layer, layer_end, value; a stretch of steps is shown by the greatest value of each layer in it."""
     value_sl = shown_values(getattr(line.history, f"{name}_sl").astype(np.float64))
     steps, layers = value_sl.shape
-    frames = []
-    for rows in np.array_split(np.arange(steps), min(steps, max(cells // layers, 1))):
-        peak = rows[np.nan_to_num(value_sl[rows], nan=-np.inf).max(axis=1).argmax()]
-        layer = np.arange(layers) + first_layer(name)
-        stretch = {"step": rows[0] + 1, "step_end": rows[-1] + 2, "layer": layer, "layer_end": layer + 1, "value": value_sl[peak]}
-        frames.append(pd.DataFrame(stretch))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["step", "step_end", "layer", "layer_end", "value"])
+    stretches = min(steps, max(cells // layers, 1))
+    start = np.arange(stretches) * steps // stretches
+    layer = np.tile(np.arange(layers) + first_layer(name), stretches)
+    return pd.DataFrame(
+        {
+            "step": np.repeat(start + 1, layers),
+            "step_end": np.repeat(np.append(start[1:], steps) + 1, layers),
+            "layer": layer,
+            "layer_end": layer + 1,
+            "value": np.fmax.reduceat(value_sl, start).ravel(),
+        }
+    )
 
 
 def first_layer(name: str) -> int:
@@ -207,6 +220,12 @@ def first_layer(name: str) -> int:
 def shown_values(values: np.ndarray) -> np.ndarray:
     """The values with nan for those that a log axis cannot show."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
+
+
+def whole(values: pd.Series) -> alt.Axis:
+    """An axis of whole numbers without a grid."""
+    span = int(values.max() - values.min()) if len(values) else 0
+    return alt.Axis(tickCount=min(max(span, 1), 9), grid=False)
 
 
 def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
@@ -220,7 +239,8 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
     digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
     ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
     text = "~g" if low > -5 and high < 5 else "~e"
-    return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(format=text, values=ticks)
+    axis = alt.Axis(format=text, values=ticks) if high - low > 0.5 else alt.Axis(format=".4~g", tickCount=5)  # few digits lie in so little
+    return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(axis)
 
 
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
