@@ -79,15 +79,16 @@ LEARNED, STUCK = 0.1, 0.6  # of ln V: a run at most the one has learned, a run a
 def outcome(history: History) -> Outcome:
     """How a run ended, judged by its mean loss over the last tenth of its steps.
 
-    Near ln V a run is stuck, unless its loss has fallen from each fifth of the steps to the next: then it only needs more of them.
+    Near ln V a run is stuck, unless its loss has fallen from each fifth of the steps to the next, and by more than half its scatter there:
+    then it only needs more of them.
     """
     if history.diverged_at:
         return "diverged"
     end = history.loss_s[-max(len(history) // 10, 1) :].mean()
     if end <= LEARNED * LN_V:
         return "learned"
-    fifths = [fifth.mean() for fifth in np.array_split(history.loss_s, 5) if len(fifth)]
-    falling = len(fifths) > 1 and all(later < earlier for earlier, later in pairwise(fifths))
+    fifths = [fifth for fifth in np.array_split(history.loss_s, 5) if len(fifth)]
+    falling = len(fifths) > 1 and all(earlier.mean() - later.mean() > later.std() / 2 for earlier, later in pairwise(fifths))
     return "stuck" if end >= STUCK * LN_V and not falling else "still learning"
 
 

@@ -130,6 +130,7 @@ def curves() -> dict[str, np.ndarray]:
         "still learning, slowly": LN_V - 0.4 * part_s + noise_s,
         "stuck": LN_V + noise_s,
         "stuck after a start": LN_V - 0.4 * np.minimum(part_s / 0.2, 1) + 5 * noise_s,
+        "stuck, sinking less than it scatters": LN_V - 0.1 * part_s + 0.1 * np.resize([1, -1], 100),
         "stuck above": LN_V + 3 * part_s,
         "diverged": np.where(part_s < 1, LN_V - part_s, np.nan),
     }
