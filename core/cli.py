@@ -1,0 +1,139 @@
+"""The command line, python -m core: the same engine without a browser.
+
+Nothing heavy is imported before a command needs it, so that help and the table of placements come at once.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event
+from typing import NoReturn
+
+from core.config import CHOICES, FRACTIONAL, LIMITS, ConfigError, RunConfig, plain_text, short
+from core.placement import PLACEMENTS
+
+HELP = {
+    "norm": "the kind of norm",
+    "layers": "blocks",
+    "width": "features of the residual stream",
+    "heads": "attention heads, a divisor of the width",
+    "length": "tokens of a sequence",
+    "batch": "sequences of a step",
+    "steps": "optimizer updates",
+    "learning_rate": "learning rate at its peak",
+    "warmup": "fraction of the steps in which the rate climbs to its peak",
+    "seed": "what parameters and data are drawn from",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(" ".join(message.split()) + ".")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        try:
+            code = dispatch(argv)
+        except SystemExit as end:  # after --help
+            code = int(end.code or 0)
+        print(end="", flush=True)  # a reader that has left is noticed here, not when the interpreter ends
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except OSError as error:  # of standard output: what becomes of files is told where they are written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's last flush would fail again
+        if isinstance(error, BrokenPipeError):
+            return 0
+        print(f"Standard output cannot be written: {error.strerror}.", file=sys.stderr)
+        return 1
+
+
+def dispatch(argv: Sequence[str]) -> int:
+    if argv[:1] == ["bench"]:  # has a command line of its own
+        from core import bench
+
+        return bench.main(argv[1:])
+    arguments = parser().parse_args(argv)
+    if arguments.command is None:
+        parser().print_help()
+        return 0
+    from core import commands
+
+    with stopping() as stop:
+        try:
+            return getattr(commands, arguments.command)(arguments, stop)
+        except commands.Failure as failure:
+            print(failure, file=sys.stderr)
+            return 1
+
+
+@contextmanager
+def stopping() -> Iterator[Event]:
+    """An event that Ctrl-C sets, so that what was computed can be kept; a second Ctrl-C ends the process at once."""
+    stop = Event()
+
+    def handle(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        stop.set()
+        os.write(2, b"\nStopping, and keeping what was computed. Press Ctrl-C again to end at once.\n")  # safe in a handler, unlike print
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="python -m core",
+        description="Measure why it matters where a Transformer puts its normalization, without a browser.",
+        epilog="python -m core COMMAND --help tells more about a command.",
+        allow_abbrev=False,
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+
+    def command(name: str, text: str) -> Parser:
+        return commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+
+    article = command("article", "train the article's three runs and print its table")
+    add_settings(article, ["layers", "steps", "seed", "learning_rate"])
+    train = command("train", "train one run and say how it ended")
+    train.add_argument("--placement", required=True, metavar="NAME", help=f"where the norms sit: {', '.join(PLACEMENTS)}")
+    add_settings(train, HELP)
+    train.add_argument(
+        "--final-norm",
+        action=argparse.BooleanOptionalAction,
+        default=argparse.SUPPRESS,
+        help="whether a norm follows the last block (default: as the placement has it)",
+    )
+    for computing in (article, train):
+        computing.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="auto prefers a GPU (default: auto)")
+        computing.add_argument("--csv", metavar="FILE", help="write a line per run and step; - is standard output")
+    article.add_argument("--plot", metavar="FILE", help="draw loss and gradient norm into a .webp, .png or .svg file")
+    train.add_argument("--layers-csv", metavar="FILE", help="write a line per step and layer; - is standard output")
+    train.add_argument("--json", action="store_true", help="print what came out as JSON")
+    command("placements", "list the norm placements").add_argument("--json", action="store_true", help="print the list as JSON")
+    command("pack", "compute the runs of cache/reference anew")
+    command("bench", "measure speed, as ratios within one run")
+    return top
+
+
+def add_settings(to: Parser, names: Iterable[str]) -> None:
+    """A flag for each of these fields of a run. Its text is passed on as it is: RunConfig judges it."""
+    for name in names:
+        allowed = ", ".join(CHOICES[name]) if name in CHOICES else " to ".join(map(plain_text, LIMITS[name]))
+        help_ = f"{HELP[name]}: {allowed} (default: {plain_text(getattr(RunConfig(), name))})"
+        metavar = "NAME" if name in CHOICES else "X" if name in FRACTIONAL else "N"
+        to.add_argument(f"--{short(name)}", dest=name, default=argparse.SUPPRESS, metavar=metavar, help=help_)

@@ -1,0 +1,112 @@
+"""How the command line tells what came out: of a run, and of the placements."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from core.config import RunConfig
+from core.history import History, outcome, verdict
+from core.placement import Placement, Site, Sites
+from core.run import Run
+
+LAYERS = RunConfig().layers  # the depth at which a placement is described
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run as far as it came, at least one step; `run` is None where it was stopped before its end."""
+
+    label: str
+    config: RunConfig
+    history: History
+    run: Run | None
+
+    @property
+    def end(self) -> str:
+        if self.history.diverged_at:
+            return f"diverged at step {self.history.diverged_at}"
+        return outcome(self.history) if self.run else f"interrupted after step {len(self.history)}"
+
+    @property
+    def loss(self) -> float:
+        return float(self.history.loss_s[-1])
+
+    @property
+    def peak(self) -> tuple[int | None, float]:
+        """The step with the largest gradient norm that is finite, and that norm; (None, nan) where none is."""
+        finite = np.where(np.isfinite(self.history.gradient_norm_s), self.history.gradient_norm_s, -np.inf)
+        row = int(finite.argmax())
+        return (row + 1, float(finite[row])) if np.isfinite(finite[row]) else (None, math.nan)
+
+    def row(self) -> tuple[str, ...]:
+        """The cells of HEADER."""
+        return self.label, f"{self.loss:.4g}", f"{self.peak[1]:.4g}", self.end
+
+    def sentences(self) -> str:
+        end = self.end[0].upper() + self.end[1:]
+        return f"{end}. {verdict(self.history)}" if self.run else f"{end}: loss {self.loss:.4g}."
+
+    def to_json(self) -> str:
+        """Standard JSON: a number that is not finite is null."""
+        step, norm = self.peak
+        about = {
+            "config": self.config.to_dict(),
+            "outcome": outcome(self.history) if self.run else "interrupted",
+            "steps": len(self.history),
+            "final_loss": self.loss if math.isfinite(self.loss) else None,
+            "largest_gradient_norm": norm if math.isfinite(norm) else None,
+            "largest_gradient_norm_step": step,
+            "diverged_at": self.history.diverged_at,
+            "facts": asdict(self.run.facts) if self.run else None,
+        }
+        return json.dumps(about, indent=2, allow_nan=False)
+
+
+HEADER = ("configuration", "final loss", "max gradient norm", "outcome")
+PLACEMENT_HEADER = ("name", "title", "norms", "identity path", "final norm", "source", "arXiv", "used by")
+
+
+def placement_row(placement: Placement) -> tuple[str, ...]:
+    """The cells of PLACEMENT_HEADER."""
+    identity, final = ("yes" if true else "no" for true in (placement.identity_path(LAYERS), placement.final_norm))
+    return (placement.name, placement.title, norms(placement), identity, final, placement.source, placement.arxiv, placement.used_by)
+
+
+def placement_dict(placement: Placement) -> dict[str, Any]:
+    facts = {name: getattr(placement, name) for name in ("name", "title", "summary", "final_norm", "source", "arxiv", "used_by")}
+    return facts | {"identity_path": placement.identity_path(LAYERS), "blocks": blocks(placement)}
+
+
+def blocks(placement: Placement) -> list[dict[str, Any]]:
+    """The sites of the norms in each run of blocks of equal structure."""
+    first, found = 1, []
+    for structure, run in placement.segments(LAYERS):
+        sites = {"attention": ordered(structure.attention), "feed_forward": ordered(structure.feed_forward)}
+        found.append({"first": first, "last": first + len(run) - 1} | sites)
+        first += len(run)
+    return found
+
+
+def ordered(sites: Sites) -> list[Site]:
+    return [site for site in get_args(Site) if site in sites]
+
+
+def norms(placement: Placement) -> str:
+    """Where a placement's norms sit, in words."""
+    found = blocks(placement)
+    texts = []
+    for run in found:
+        attention, feed_forward = (" + ".join(run[sublayer]) or "none" for sublayer in ("attention", "feed_forward"))
+        text = attention if attention == feed_forward else f"{attention} (attention), {feed_forward} (feed-forward)"
+        texts.append(text if len(found) == 1 else f"{text} (blocks {run['first']} to {run['last']})")
+    return "; ".join(texts)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """The rows, with their columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

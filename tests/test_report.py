@@ -1,0 +1,44 @@
+"""How results and placements are told."""
+
+import numpy as np
+import pytest
+
+from core.config import RunConfig
+from core.history import History
+from core.placement import PLACEMENTS, BlockSpec, Placement, Structure
+from core.report import Result, blocks, norms, table
+
+
+def result(*gradient_norms: float) -> Result:
+    norms_s = np.array(gradient_norms, np.float32)
+    layers_sl = np.ones((len(norms_s), 1), np.float32)
+    history = History(np.ones_like(norms_s), norms_s, np.ones(len(norms_s)), np.ones((len(norms_s), 2), np.float32), layers_sl, layers_sl)
+    return Result("label", RunConfig(layers=1), history, None)
+
+
+@pytest.mark.parametrize(
+    ("gradient_norms", "peak"),
+    [((1.0, 3.0, 2.0), (2, 3.0)), ((1.0, 3.0, float("inf")), (2, 3.0)), ((float("nan"),), (None, pytest.approx(np.nan, nan_ok=True)))],
+)
+def test_the_peak_is_the_largest_finite_gradient_norm(gradient_norms: tuple[float, ...], peak: tuple[int | None, float]) -> None:
+    assert result(*gradient_norms).peak == peak
+
+
+def test_a_run_without_a_finite_step_can_be_told() -> None:
+    broken = result(float("nan"))
+    assert broken.row() == ("label", "1", "nan", "diverged at step 1")
+    assert '"largest_gradient_norm": null' in broken.to_json()
+    assert broken.sentences().startswith("Diverged at step 1")
+
+
+def test_where_norms_sit_is_told_from_the_record_of_the_placement() -> None:
+    assert [norms(PLACEMENTS[name]) for name in ("pre", "post", "none")] == ["input", "outer", "none"]
+    first = Structure(frozenset({"outer"}), frozenset({"outer"}))
+    later = Structure(frozenset({"output", "input"}), frozenset({"inner", "input"}))
+    mixed = Placement("mixed", "", lambda layer, layers: BlockSpec(first if layer <= 3 else later), True, "", "", "", "")
+    assert norms(mixed) == "outer (blocks 1 to 3); input + output (attention), input + inner (feed-forward) (blocks 4 to 12)"
+    assert blocks(mixed)[1] == {"first": 4, "last": 12, "attention": ["input", "output"], "feed_forward": ["input", "inner"]}
+
+
+def test_a_table_aligns_its_columns() -> None:
+    assert table([("run", "loss"), ("Pre-Norm", "1")]) == "run       loss\nPre-Norm  1"
