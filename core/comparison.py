@@ -59,12 +59,12 @@ class Comparison:
     def toggle(self, slot: int) -> Self:
         return replace(self, hidden=self.hidden ^ {slot})
 
-    def edit(self, name: str, value: Any, everywhere: bool = False) -> Self:
-        """With one field of the selected run changed, or of all runs. Raises ConfigError where a run cannot have the value.
+    def edit(self, name: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
+        """With one field changed, of the selected run unless a slot is named, or of all runs. Raises ConfigError if one cannot have it.
 
         A new placement brings its own final norm; a new width keeps the number of heads only where they divide it.
         """
-        slots = self.runs if everywhere else [self.selected]
+        slots = self.runs if everywhere else {slot or self.selected} & self.runs.keys()
         return replace(self, runs=self.runs | {slot: edited(self.runs[slot], name, value) for slot in slots})
 
     def to_query(self) -> dict[str, str]:

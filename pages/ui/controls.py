@@ -31,6 +31,7 @@ def editor() -> None:
         training_controls(config)
         with st.expander("More", icon=":material/tune:"):
             size_controls(config)
+    st.session_state.taken = None
 
 
 def placement_controls(config: RunConfig) -> None:
@@ -65,7 +66,15 @@ def placement_controls(config: RunConfig) -> None:
 
 
 def training_controls(config: RunConfig) -> None:
-    control(st.slider, "layers", config.layers, "Depth, in blocks", min_value=1, max_value=int(host_most("layers")), help=allowed("layers"))
+    control(
+        st.slider,
+        "layers",
+        config.layers,
+        "Depth, in blocks",
+        min_value=1,
+        max_value=max(int(host_most("layers")), config.layers),
+        help=allowed("layers"),
+    )
     control(
         st.select_slider,
         "learning_rate",
@@ -110,22 +119,35 @@ def size_controls(config: RunConfig) -> None:
 
 
 def control(widget: Callable[..., Any], name: str, value: Any, label: str, key: str = "edit", **options: Any) -> None:
-    """A widget that shows a field of the selected run and changes it; a value that no run can have is refused in a sentence below."""
-    key = f"{key}_{name}"
+    """A widget that shows a field of the selected run and changes it; a value that no run can have is refused in a sentence below.
+
+    Where its value is changed by other means, the widget becomes another one: a browser that has not heard of it yet sends the old value
+    along with whatever is done next, and that must not count as a wish to have it back.
+    """
+    slot = comparison().selected
+    place = f"{key}_{name}_{slot}"
+    shown: dict[str, tuple[int, Any]] = st.session_state.setdefault("shown", {})
+    turn, before = shown.get(place, (0, value))
+    turn += before != value and st.session_state.get("taken") != place
+    shown[place] = turn, value
+    key = f"{place}_{turn}"
     st.session_state[key] = value
-    widget(label, key=key, on_change=take, args=(name, key), **options)
+    widget(label, key=key, on_change=take, args=(name, slot, place, key, value), **options)
     refusal = st.session_state.refusal
-    if refusal and refusal[0] == key:
+    if refusal and refusal[0] == place:
         st.error(refusal[1])
 
 
-def take(name: str, key: str) -> None:
+def take(name: str, slot: int, place: str, key: str, before: Any) -> None:
     """Makes a widget's change in the comparison, or keeps the comparison and the reason."""
+    if st.session_state[key] == before:
+        return
     try:
-        change(Comparison.edit, name, st.session_state[key], bool(st.session_state.get("everywhere")))
+        change(Comparison.edit, name, st.session_state[key], slot, bool(st.session_state.get("everywhere")))
+        st.session_state.taken = place
     except ConfigError as error:
         keep()
-        st.session_state.refusal = (key, str(error))
+        st.session_state.refusal = (place, str(error))
 
 
 def allowed(name: str) -> str:
