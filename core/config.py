@@ -186,6 +186,8 @@ def short(name: str) -> str:
 
 
 def shown(value: Any) -> str:
+    if value is None:
+        return "empty"
     try:
         text = value if isinstance(value, str) else plain_text(value)
     except ValueError:  # Python does not write out whole numbers of more than 4300 digits

@@ -194,7 +194,7 @@ def test_an_edit_that_one_run_cannot_have_changes_none() -> None:
     narrow = TRIO.add(RunConfig(width=20))
     with pytest.raises(ConfigError, match=r"heads is 8; it must divide the width, which is 20\."):
         narrow.edit("heads", 8, everywhere=True)
-    with pytest.raises(ConfigError, match=r"steps is None; it must be a whole number from 1 to 5000\."):
+    with pytest.raises(ConfigError, match=r"steps is empty; it must be a whole number from 1 to 5000\."):
         TRIO.edit("steps", None)
 
 
@@ -216,3 +216,8 @@ def test_the_choices_of_an_address_are_the_ones_that_can_be_drawn() -> None:
     assert {name: quantity.title for name, quantity in LAYERS.items()} == MAPS
     assert all(1 <= len(runs) <= len(SLOTS) for _, runs in PRESETS.values())
     assert Comparison.of(PRESETS["bolder"][1], view="layers").view == "layers"
+
+
+def test_an_edit_may_name_another_run_than_the_selected_one_and_a_run_that_is_gone_is_left_alone() -> None:
+    assert TRIO.edit("layers", 5, slot=3).runs == TRIO.runs | {3: RunConfig(seed=1, layers=5)}
+    assert TRIO.remove(3).edit("layers", 5, slot=3) == TRIO.remove(3)
