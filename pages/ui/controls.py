@@ -72,7 +72,7 @@ def training_controls(config: RunConfig) -> None:
         config.layers,
         "Depth, in blocks",
         min_value=1,
-        max_value=max(int(host_most("layers")), config.layers),
+        max_value=max(int(host_most("layers")), config.layers, 2),
         help=allowed("layers"),
     )
     control(
