@@ -10,6 +10,7 @@ from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most, plain_
 from core.placement import PLACEMENTS
 from pages.ui.state import change, comparison, keep
 from pages.ui.swatch import swatch
+from pages.ui.verbatim import verbatim
 
 RATES = [float(f"{digit}e{power}") for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
 
@@ -107,18 +108,20 @@ def training_controls(config: RunConfig) -> None:
     st.caption(f"{config.warmup_steps} of {config.steps} steps" if config.warmup_steps else "Constant rate, no warmup")
     left, right = st.columns(2)
     with left:
-        control(st.number_input, "steps", config.steps, "Steps", step=10, help=allowed("steps"))
+        control(st.number_input, "steps", config.steps, "Steps", value=None, step=10, help=allowed("steps"))
     with right:
-        control(st.number_input, "seed", config.seed, "Seed", step=1, help=f"Decides initial parameters and data. {allowed('seed')}")
+        control(
+            st.number_input, "seed", config.seed, "Seed", value=None, step=1, help=f"Decides initial parameters and data. {allowed('seed')}"
+        )
 
 
 def size_controls(config: RunConfig) -> None:
     labels = {"width": "Width", "heads": "Heads", "length": "Sequence length", "batch": "Sequences per batch"}
     for name, label in labels.items():
-        control(st.number_input, name, getattr(config, name), label, step=1, help=allowed(name))
+        control(st.number_input, name, getattr(config, name), label, value=None, step=1, help=allowed(name))
 
 
-def control(widget: Callable[..., Any], name: str, value: Any, label: str, key: str = "edit", **options: Any) -> None:
+def control(widget: Callable[..., Any], name: str, current: Any, label: str, key: str = "edit", **options: Any) -> None:
     """A widget that shows a field of the selected run and changes it; a value that no run can have is refused in a sentence below.
 
     Where its value is changed by other means, the widget becomes another one: a browser that has not heard of it yet sends the old value
@@ -127,15 +130,15 @@ def control(widget: Callable[..., Any], name: str, value: Any, label: str, key: 
     slot = comparison().selected
     place = f"{key}_{name}_{slot}"
     shown: dict[str, tuple[int, Any]] = st.session_state.setdefault("shown", {})
-    turn, before = shown.get(place, (0, value))
-    turn += before != value and st.session_state.get("taken") != place
-    shown[place] = turn, value
+    turn, before = shown.get(place, (0, current))
+    turn += before != current and st.session_state.get("taken") != place
+    shown[place] = turn, current
     key = f"{place}_{turn}"
-    st.session_state[key] = value
-    widget(label, key=key, on_change=take, args=(name, slot, place, key, value), **options)
+    st.session_state[key] = current
+    widget(label, key=key, on_change=take, args=(name, slot, place, key, current), **options)
     refusal = st.session_state.refusal
     if refusal and refusal[0] == place:
-        st.error(refusal[1])
+        st.error(verbatim(refusal[1]))
 
 
 def take(name: str, slot: int, place: str, key: str, before: Any) -> None:

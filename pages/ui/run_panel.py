@@ -14,6 +14,7 @@ from core.presets import PRESETS
 from pages.ui.results import Result, jobs, running, started, strays
 from pages.ui.state import change, comparison, viewer
 from pages.ui.swatch import swatch
+from pages.ui.verbatim import verbatim
 
 OUTCOMES = {  # badge colour and icon
     "learned": ("green", ":material/check:"),
@@ -53,7 +54,7 @@ def actions(results: list[Result]) -> None:
         )
         st.markdown(outlook(missing, on_the_way), width="content")
     if sentences := [*st.session_state.notices, *st.session_state.get("faults", [])]:
-        st.warning("  \n".join(sentences), icon=":material/info:")
+        st.warning("  \n".join(map(verbatim, sentences)), icon=":material/info:")
 
 
 def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
@@ -125,10 +126,11 @@ def state(entry: Result) -> None:
         }
         st.progress(steps / entry.config.steps, texts[status.phase])
     else:
-        sentence = status.sentence or f"Stopped after step {len(status.history)} of {entry.config.steps}. **Run** starts it again."
+        stopped = f"Stopped after step {len(status.history)} of {entry.config.steps}. **Run** starts it again."
+        sentence = verbatim(status.sentence) or stopped
         st.markdown(f":gray-badge[:material/stop_circle: {status.phase.capitalize()}] {sentence}")
     if entry.run and status and status.sentence:
-        st.caption(status.sentence)
+        st.caption(verbatim(status.sentence))
 
 
 def start(missing: list[Result]) -> None:
