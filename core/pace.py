@@ -2,6 +2,7 @@
 
 import math
 import time
+from functools import cache
 
 import numpy as np
 
@@ -18,8 +19,9 @@ def step_flops(config: RunConfig) -> float:
     return tokens * (4 * config.layers * block + 3 * head)
 
 
-def matrix_gflops(size: int = 512, repeats: int = 5) -> float:
-    """The best rate, in GFLOP/s, of a few float32 products of square matrices: what this machine can do at its best."""
+@cache
+def matrix_gflops(size: int = 512, repeats: int = 20) -> float:
+    """The best rate, in GFLOP/s, of a few float32 products of square matrices: what this machine can do. Measured once in a process."""
     square = np.ones((size, size), np.float32)
     times = []
     for _ in range(repeats):
@@ -32,19 +34,20 @@ def matrix_gflops(size: int = 512, repeats: int = 5) -> float:
 def seconds(config: RunConfig, steps: int | None = None) -> float:
     """About how long `steps` of this run, or all, will take here.
 
-    The yardstick is the run most like it in arithmetic that this machine has timed; before it has timed any, a reference run, carried
-    over by the ratio of the two machines' matrix products.
+    The yardstick is the run most like it in arithmetic that this machine has timed, the fastest of equals; before it has timed any, a
+    reference run, carried over by the ratio of the two machines' matrix products. Nothing is known, nan, where there is none either.
     """
     own = store.facts(store.runs_folder())
     timed = own or store.facts(store.REFERENCE)
 
-    def distance(entry: tuple[RunConfig, Facts]) -> float:
-        return abs(math.log(step_flops(entry[0]) / step_flops(config)))
+    def unlikeness(entry: tuple[RunConfig, Facts, int]) -> tuple[float, float]:
+        like, facts, computed = entry
+        return abs(math.log(step_flops(like) / step_flops(config))), facts.train_seconds / computed
 
     if not timed:
         return math.nan
-    like, facts = min(timed, key=distance)
+    like, facts, computed = min(timed, key=unlikeness)
     slower = 1.0 if own else facts.matrix_gflops / matrix_gflops()
-    per_step = facts.train_seconds / like.steps * step_flops(config) / step_flops(like)
-    compiling = max((entry.compile_seconds for _, entry in timed), default=0.0)
-    return slower * (compiling + per_step * (steps or config.steps))
+    per_step = facts.train_seconds / computed * step_flops(config) / step_flops(like)
+    compiling = max(facts.compile_seconds for _, facts, _ in timed)
+    return slower * (compiling + per_step * (config.steps if steps is None else steps))

@@ -1,6 +1,7 @@
 """A finished run: what was asked, what was measured, and how it was computed. Its one file format is Parquet."""
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from core.config import ENGINE_FORMAT, RunConfig
 from core.history import History, outcome
 
 METADATA = b"norm_placement_lab"
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OSError, pa.ArrowException)  # what reading a file that is no run's can raise
+# What reading a file that is no run's can raise.
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,10 @@ class Facts:
     train_seconds: float
     matrix_gflops: float  # what the machine's matrix products reached in the same process
     versions: dict[str, str]
+
+    def __post_init__(self) -> None:
+        if not all(0 <= value < math.inf for value in (self.compile_seconds, self.train_seconds, self.matrix_gflops)):
+            raise ValueError("times and rates must be finite and not negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +47,31 @@ class Run:
             "diverged_at": self.history.diverged_at,
         }
         sink = pa.BufferOutputStream()
-        pq.write_table(self.history.to_table().replace_schema_metadata({METADATA: json.dumps(about)}), sink, compression="zstd")
+        table = self.history.to_table().replace_schema_metadata({METADATA: json.dumps(about)})
+        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
         return sink.getvalue().to_pybytes()
 
     @classmethod
     def from_parquet(cls, source: Path | bytes) -> "Run":
         """Raises one of DAMAGE where the file is not a run's."""
-        table = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source)).read()
-        about = json.loads(table.schema.metadata[METADATA])
-        return cls(RunConfig.from_dict(about["config"]), History.from_table(table), Facts(**about["facts"]))
+        file = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source), page_checksum_verification=True)
+        config, facts, _ = described(file)
+        if file.schema_arrow != History.empty(config.layers).to_table().schema:
+            raise ValueError("the columns are not those of the run that the file names")
+        history = History.from_table(file.read())
+        if (history.diverged_at or config.steps) != len(history):
+            raise ValueError("the run neither has all its steps nor ends where it diverged")
+        return cls(config, history, facts)
 
     @staticmethod
-    def about(path: Path) -> tuple[RunConfig, Facts]:
-        """What a file says of its run, without the history. Raises one of DAMAGE."""
-        about = json.loads(pq.read_schema(path).metadata[METADATA])
-        return RunConfig.from_dict(about["config"]), Facts(**about["facts"])
+    def about(path: Path) -> tuple[RunConfig, Facts, int]:
+        """What a file says of its run, and how many steps it holds, without reading them. Raises one of DAMAGE."""
+        return described(pq.ParquetFile(path))
+
+
+def described(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int]:
+    about = json.loads(file.schema_arrow.metadata[METADATA])
+    config, steps = RunConfig.from_dict(about["config"]), file.metadata.num_rows
+    if not 1 <= steps <= config.steps:
+        raise ValueError("no run of this configuration has as many steps")
+    return config, Facts(**about["facts"]), steps

@@ -6,6 +6,7 @@
 import contextlib
 import os
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 from core.config import RunConfig
@@ -29,13 +30,14 @@ def load(config: RunConfig) -> Run | None:
     for folder in (REFERENCE, runs_folder()):
         path = folder / f"{config.key}{SUFFIX}"
         try:
-            if not path.is_file():
-                continue
-            if (run := Run.from_parquet(path)).config == config:
+            content = path.read_bytes()
+        except OSError:  # it is not there, or cannot be read now: no reason to touch it
+            continue
+        with contextlib.suppress(*DAMAGE):
+            if (run := Run.from_parquet(content)).config == config:
                 return run
-        except DAMAGE:
-            with contextlib.suppress(OSError):  # a folder that cannot be written keeps its damaged file
-                path.replace(path.with_suffix(".damaged"))
+        with contextlib.suppress(OSError):  # a folder that cannot be written keeps its damaged file
+            path.replace(path.with_suffix(".damaged"))
     return None
 
 
@@ -51,17 +53,24 @@ def save(run: Run, folder: Path | None = None) -> None:
         temporary.chmod(0o644)
         temporary.replace(folder / f"{run.config.key}{SUFFIX}")
     except OSError as error:
-        if temporary:
-            temporary.unlink(missing_ok=True)
         raise StoreError(f"The run could not be written to {folder}: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            if temporary:
+                temporary.unlink(missing_ok=True)
 
 
-def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts]]:
-    """What the newest files of a folder say of their runs, newest first."""
+def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
+    """What the newest files of a folder say of their runs, newest first, and how many steps each holds."""
     found = []
     with contextlib.suppress(OSError):
-        newest = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in newest[:most]:
+        newest = sorted(((path.stat().st_mtime_ns, path) for path in folder.glob(f"*{SUFFIX}")), reverse=True)
+        for modified, path in newest[:most]:
             with contextlib.suppress(*DAMAGE):
-                found.append(Run.about(path))
+                found.append(about(path, modified))
     return found
+
+
+@lru_cache(maxsize=200)
+def about(path: Path, modified: int) -> tuple[RunConfig, Facts, int]:
+    return Run.about(path)

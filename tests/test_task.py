@@ -1,0 +1,46 @@
+"""What a task sends, and how it makes way for others."""
+
+import os
+import sys
+import threading
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from core.history import History
+from core.task import NICENESS, lower_priority, packed, unpacked
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_what_is_packed_is_unpacked(steps: int) -> None:
+    random = np.random.default_rng(steps)
+    flat_s = random.normal(size=(3, steps)).astype(np.float32)
+    history = History(flat_s[0], flat_s[1], flat_s[2].astype(float), *(random.normal(size=(steps, 5 - i)) for i in (0, 1, 1)))
+    history.loss_s[-1:] = np.nan
+    history.gradient_norm_s[-1:] = np.inf
+    again = unpacked(packed(history))
+    for field in fields(History):
+        np.testing.assert_array_equal(getattr(again, field.name), getattr(history, field.name))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+def test_only_the_own_thread_and_those_it_starts_make_way() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def compute() -> None:
+        lower_priority()
+        lower_priority()
+        found.append(niceness())
+        thread = threading.Thread(target=lambda: found.append(niceness()))
+        thread.start()
+        thread.join()
+
+    found: list[int] = []
+    before = niceness()
+    thread = threading.Thread(target=compute)
+    thread.start()
+    thread.join()
+    assert found == [max(before, NICENESS)] * 2
+    assert niceness() == before
