@@ -1,5 +1,6 @@
 """The runs of the comparison as cards, and the buttons that start, stop and arrange them."""
 
+import math
 from dataclasses import replace
 
 import streamlit as st
@@ -60,8 +61,10 @@ def actions(results: list[Result]) -> None:
 def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
     """What pressing Run will take here, or that there is nothing to run."""
     if missing:
-        amount = "1 run is" if len(missing) == 1 else f"{len(missing)} runs are"
-        return f":gray[{amount} not computed yet: about {duration(sum(pace.seconds(entry.config) for entry in missing))} here.]"
+        configs = {entry.config for entry in missing}
+        amount = "1 run is" if len(configs) == 1 else f"{len(configs)} runs are"
+        seconds = sum(pace.seconds(config) for config in configs)
+        return f":gray[{amount} not computed yet{'' if math.isnan(seconds) else f': about {duration(seconds)} here'}.]"
     if strays():
         return ":gray[A run that you started and then changed or removed is still being computed.]"
     if on_the_way:

@@ -1,0 +1,148 @@
+"""The sidebar: each control changes the run that is edited, and refuses in one sentence what no run can have."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from core.config import LIMITS
+
+Visits = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "changed"),
+    [
+        ("Norm placement", "post", "post~layers-2"),
+        ("Norm placement", "none", "none~layers-2"),
+        ("Norm kind", "rmsnorm", "pre~norm-rmsnorm~layers-2"),
+        ("Final norm", False, "pre~final_norm-false~layers-2"),
+        ("Depth, in blocks", 96, "pre~layers-96"),
+        ("Learning rate", 3e-5, "pre~layers-2~lr-3e-05"),
+        ("Learning rate, typed", "1e-3", "pre~layers-2~lr-0.001"),
+        ("Learning rate, typed", " 0.0123 ", "pre~layers-2~lr-0.0123"),
+        ("Warmup fraction", 0.25, "pre~layers-2~warmup-0.25"),
+        ("Steps", 400, "pre~layers-2~steps-400"),
+        ("Seed", 0, "pre~layers-2~seed-0"),
+        ("Width", 32, "pre~layers-2~width-32"),
+        ("Width", 66, "pre~layers-2~width-66~heads-3"),
+        ("Heads", 8, "pre~layers-2~heads-8"),
+        ("Sequence length", 8, "pre~layers-2~length-8"),
+        ("Sequences per batch", 4, "pre~layers-2~batch-4"),
+    ],
+)
+def test_every_control_changes_the_edited_run_alone(visit: Visits, label: str, value: Any, changed: str) -> None:
+    page = visit(run1="post", run2="pre~layers-2", edit="2")
+    page.set(label, value)
+    assert page.address == {"run1": "post", "run2": changed, "edit": "2"}
+    assert page.refusals == []
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "words"),
+    [
+        ("Learning rate, typed", "abc", ["learning_rate is 'abc'", "a number from 1e-06 to 1"]),
+        ("Learning rate, typed", "5", ["learning_rate is '5'", "from 1e-06 to 1"]),
+        ("Learning rate, typed", "nan", ["learning_rate is 'nan'"]),
+        ("Learning rate, typed", "-inf", ["learning_rate is '-inf'"]),
+        ("Learning rate, typed", "", ["learning_rate is ''"]),
+        ("Learning rate, typed", "$x$ ![](y) *z*", ["learning_rate is '$x$ ![](y) *z*'"]),
+        ("Steps", 0, ["steps is 0", "a whole number from 1 to 5000"]),
+        ("Steps", 5001, ["steps is 5001"]),
+        ("Steps", None, ["steps is empty"]),
+        ("Seed", -1, ["seed is -1", "from 0 to 2147483647"]),
+        ("Seed", None, ["seed is empty"]),
+        ("Width", 15, ["width is 15", "from 16 to 256"]),
+        ("Heads", 3, ["heads is 3", "must divide the width, which is 64"]),
+        ("Heads", None, ["heads is empty"]),
+        ("Sequence length", 7, ["length is 7", "from 8 to 128"]),
+        ("Sequences per batch", 10**9, ["batch is 1000000000", "from 1 to 256"]),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence_and_nothing_is_lost(visit: Visits, label: str, value: Any, words: list[str]) -> None:
+    page = visit(run1="pre~layers-2~lr-0.004", run2="post")
+    before = page.control(label).value
+    page.set(label, value)
+    [sentence] = page.refusals
+    assert [word for word in words if word not in sentence] == []
+    assert sentence.endswith(".")
+    assert page.control(label).value == before
+    assert page.address == {"run1": "pre~layers-2~lr-0.004", "run2": "post"}
+    page.set("Depth, in blocks", 3)
+    assert page.refusals == []
+
+
+def test_the_rate_is_chosen_on_a_logarithmic_scale_and_a_typed_one_joins_it(visit: Visits) -> None:
+    page = visit(run1="pre")
+    scale = [float(text) for text in page.control("Learning rate").options]
+    assert (scale[0], scale[-1]) == (1e-5, 1e-1)
+    assert all(1.25 < later / earlier < 2.1 for earlier, later in pairwise(scale))
+    assert max(len(text) for text in page.control("Learning rate").options) <= 7
+    page.set("Learning rate, typed", "0.5")
+    assert page.control("Learning rate").value == 0.5
+    assert page.control("Learning rate, typed").value == "0.5"
+    page.set("Learning rate", 1e-5)
+    assert page.control("Learning rate, typed").value == "1e-05"
+
+
+def test_a_new_placement_shows_its_own_final_norm(visit: Visits) -> None:
+    page = visit(run1="pre~layers-2")
+    assert page.control("Final norm").value is True
+    page.set("Norm placement", "post")
+    assert page.control("Final norm").value is False
+    page.set("Final norm", True)
+    assert page.address == {"run1": "post~final_norm-true~layers-2"}
+
+
+def test_change_all_runs_alike_changes_one_field_of_each(visit: Visits) -> None:
+    page = visit(run1="pre~layers-2", run2="post~seed-3", run3="none")
+    page.set("Change all runs alike", True)
+    page.set("Depth, in blocks", 4)
+    assert page.address == {"run1": "pre~layers-4", "run2": "post~layers-4~seed-3", "run3": "none~layers-4"}
+    page.set("Change all runs alike", False)
+    page.set("Depth, in blocks", 5)
+    assert page.address == {"run1": "pre~layers-5", "run2": "post~layers-4~seed-3", "run3": "none~layers-4"}
+
+
+def test_a_value_that_one_of_all_runs_cannot_have_changes_none(visit: Visits) -> None:
+    query = {"run1": "pre~layers-2", "run2": "post~width-36"}
+    page = visit(**query)
+    page.set("Change all runs alike", True)
+    page.set("Heads", 8)
+    assert page.refusals == ["heads is 8; it must divide the width, which is 36."]
+    assert page.address == query
+
+
+def test_the_sidebar_follows_the_run_that_is_edited(visit: Visits) -> None:
+    page = visit(run1="pre~layers-2", run2="post~steps-7~lr-0.03")
+    page.click("edit2")
+    shown = {label: page.control(label).value for label in ("Norm placement", "Depth, in blocks", "Steps", "Learning rate, typed")}
+    assert shown == {"Norm placement": "post", "Depth, in blocks": 12, "Steps": 7, "Learning rate, typed": "0.03"}
+    page.set("Steps", 8)
+    assert page.address == {"run1": "pre~layers-2", "run2": "post~steps-8~lr-0.03", "edit": "2"}
+
+
+def test_every_control_says_what_it_may_be(visit: Visits) -> None:
+    page = visit(run1="pre")
+    limits = {"Depth, in blocks": "layers", "Steps": "steps", "Seed": "seed", "Width": "width", "Heads": "heads"}
+    for label, name in limits.items():
+        assert f"{LIMITS[name][0]} to {LIMITS[name][1]}." in page.control(label).help
+    for label in ("Norm placement", "Norm kind", "Final norm", "Learning rate", "Warmup fraction"):
+        assert page.control(label).help
+
+
+def test_the_warmup_is_told_in_steps(visit: Visits) -> None:
+    page = visit(run1="pre~steps-90")
+    assert "Constant rate, no warmup" in [caption.value for caption in page.app.sidebar.caption]
+    page.set("Warmup fraction", 0.5)
+    assert "45 of 90 steps" in [caption.value for caption in page.app.sidebar.caption]
+
+
+def test_a_host_s_limits_are_shown_and_an_address_beyond_them_still_opens(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NORMLAB_MAX_LAYERS", "24")
+    page = visit(run1="pre", run2="pre~layers-96", edit="2")
+    assert page.control("Depth, in blocks").value == 96
+    page.click("edit1")
+    assert page.control("Depth, in blocks").max == 24
+    assert "1 to 24." in page.control("Depth, in blocks").help
