@@ -53,8 +53,11 @@ def test_loss_and_gradient_equal_those_of_the_articles_model(placement: str) -> 
 
 
 @pytest.mark.usefixtures("float64", "made_up")
-@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
-@pytest.mark.parametrize("placement", ["pre", "post", "none", "sandwich", "inner", "every", "scalar", "vector", "mixed"])
+@pytest.mark.parametrize(
+    ("placement", "norm"),
+    [(name, "layernorm") for name in ("pre", "post", "none", "sandwich", "inner", "every", "scalar", "vector", "mixed")]
+    + [(name, "rmsnorm") for name in ("pre", "post", "every")],
+)
 def test_loss_and_gradient_equal_those_of_the_equation(placement: str, norm: str) -> None:
     """The gradient of each parameter array, along one random direction, against the restatement's central difference."""
     config = RunConfig(placement=placement, norm=norm, **SIZE)

@@ -50,9 +50,14 @@ def test_post_norm_with_warmup_agrees_while_it_warms_up_and_in_the_end(article: 
     assert outcome(article[POST_WARMUP]) == "learned"
 
 
-def test_post_norm_without_warmup_agrees_at_first_and_gets_stuck(article: dict[str, History]) -> None:
+def test_post_norm_without_warmup_agrees_at_first_and_does_not_learn(article: dict[str, History]) -> None:
+    """From about step 12 this run is chaotic: roundings decide how large its gradients get, 1.7 to 2230, and whether its loss still sinks.
+
+    docs/reproduction.md has 39 samples of it, thirteen of them by the article's own program. The bounds are what all of them share.
+    """
     loss_s, norm_s = deviations(article[POST], POST)
-    assert loss_s[:5].max() < 0.02
+    assert loss_s[:10].max() < 0.005
     assert norm_s[:5].max() < 0.02
-    assert outcome(article[POST]) == "stuck"
+    assert outcome(article[POST]) in {"stuck", "still learning"}
     assert article[POST].loss_s[-1] > 2.5
+    assert article[POST].gradient_norm_s.max() > article[PRE].gradient_norm_s.max()
