@@ -27,8 +27,8 @@ specs = st.builds(BlockSpec, few | structures, st.sampled_from([1.0, 2.0]))
 def test_every_entry_is_complete_and_stands_under_its_own_name(name: str) -> None:
     placement = PLACEMENTS[name]
     assert placement.name == name
-    assert re.fullmatch(r"[a-z][a-z0-9_]*", name), "a name stands in addresses, where - and ~ have a meaning"
-    assert re.fullmatch(r"\d{4}\.\d{5}", placement.arxiv)
+    assert re.fullmatch(r"[a-z][a-z0-9_-]*", name), "a name stands in addresses and commands"
+    assert re.fullmatch(r"\d{4}\.\d{4,5}", placement.arxiv)
     assert placement.summary.endswith(".")
     assert re.search(r"\b(19|20)\d\d, ", placement.source)
     assert placement.title
