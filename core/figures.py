@@ -239,7 +239,7 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
     digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
     ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
     text = "~g" if low > -5 and high < 5 else "~e"
-    axis = alt.Axis(format=text, values=ticks) if high - low > 0.5 else alt.Axis(format=".4~g", tickCount=5)  # few digits lie in so little
+    axis = alt.Axis(format=text, values=ticks) if high - low > 0.5 else alt.Axis(format=f".4{text}", tickCount=5)  # few of them lie in it
     return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(axis)
 
 
