@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from core import store
 from core.config import ConfigError, RunConfig, admit
-from core.history import History, layer_frame, step_frame
+from core.history import History, layer_frame, step_frame, write_csv
 from core.labels import labels
 from core.placement import PLACEMENTS
 from core.presets import ARTICLE
@@ -203,7 +203,7 @@ def deliver(results: Sequence[Result], text: str, outputs: Mapping[str, str], st
 def write(name: str, histories: dict[str, History], target: Any) -> None:
     """Raises OSError."""
     if name in FRAMES:
-        FRAMES[name](histories).to_csv(target, index=False, na_rep="nan")
+        write_csv(FRAMES[name](histories), target)
     else:
         from core import figures, images
 

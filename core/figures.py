@@ -246,11 +246,8 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
     names = {str(line.slot): line.label for line in lines}
     expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
-    return (
-        alt.Legend(orient="bottom", direction="vertical", title=None, labelLimit=400, labelExpr=expression, symbolSize=400)
-        if legend
-        else None
-    )
+    marks = {"symbolType": "stroke", "symbolSize": 600, "symbolStrokeWidth": 2}
+    return alt.Legend(orient="bottom", direction="vertical", title=None, labelLimit=400, labelExpr=expression, **marks) if legend else None
 
 
 def colour(lines: Sequence[Line], legend: bool) -> alt.Color:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -139,6 +139,11 @@ def layer_frame(histories: Mapping[str, History]) -> pd.DataFrame:
         )
         frames.append(pd.DataFrame(dict(zip(LAYER_COLUMNS, values, strict=True))))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=LAYER_COLUMNS)
+
+
+def write_csv(frame: pd.DataFrame, target: Any = None) -> str:
+    """Writes a frame to a path or file, or returns its text: full precision, `nan` and `inf` where a value is no finite number."""
+    return frame.to_csv(target, index=False, na_rep="nan") or ""
 
 
 def learning_rate_s(config: RunConfig) -> np.ndarray:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import figures, images
 from core.figures import CURVES, LAYERS, Line
-from core.history import History, layer_frame, step_frame
+from core.history import History, layer_frame, step_frame, write_csv
 from pages.ui.results import Result
 from pages.ui.state import comparison
 from pages.ui.swatch import swatch
@@ -61,7 +61,7 @@ def export_chart(shown: list[Line], name: str, step: int | None) -> figures.Char
 
 
 def csv(frame: Callable[..., pd.DataFrame], histories: dict[str, History]) -> str:
-    return frame(histories).to_csv(index=False)
+    return write_csv(frame(histories))
 
 
 def button(label: str, make: Callable[[], str | bytes], file_name: str, mime: str, owner: object = "") -> None:
