@@ -246,8 +246,18 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
     names = {str(line.slot): line.label for line in lines}
     expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
-    marks = {"symbolType": "stroke", "symbolSize": 600, "symbolStrokeWidth": 2}
-    return alt.Legend(orient="bottom", direction="vertical", title=None, labelLimit=400, labelExpr=expression, **marks) if legend else None
+    if not legend:
+        return None
+    return alt.Legend(
+        orient="bottom",
+        direction="vertical",
+        title=None,
+        symbolType="stroke",
+        symbolSize=600,
+        symbolStrokeWidth=2,
+        labelLimit=400,
+        labelExpr=expression,
+    )
 
 
 def colour(lines: Sequence[Line], legend: bool) -> alt.Color:
@@ -266,7 +276,7 @@ def guessing() -> alt.LayerChart | alt.FacetChart:
     """The loss of a model that has learned nothing, as a line with its name."""
     at = alt.Chart(pd.DataFrame({"value": [LN_V], "name": ["guessing: ln 64"]}))
     rule = at.mark_rule(color="#7d858f", strokeDash=[2, 3]).encode(alt.Y("value:Q"))
-    text = at.mark_text(color="#7d858f", align="right", dy=-7, dx=-4).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
+    text = at.mark_text(color="#7d858f", align="right", dy=11, dx=-4).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
     return alt.layer(rule, text)
 
 
