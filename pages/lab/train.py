@@ -4,9 +4,9 @@ import streamlit as st
 
 from pages.ui import charts, controls, run_panel
 from pages.ui.results import results, running
-from pages.ui.state import comparison, follow_address, keep
+from pages.ui.state import comparison, keep, read_address, write_address
 
-follow_address()
+read_address()
 controls.editor()
 
 st.header("Where should a Transformer put its norms?", anchor=False)
@@ -32,3 +32,4 @@ def panel() -> None:
 
 
 panel()
+write_address()

@@ -8,7 +8,7 @@ import streamlit as st
 from core.comparison import Comparison
 from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most, plain_text
 from core.placement import PLACEMENTS
-from pages.ui.state import change, comparison, keep
+from pages.ui.state import change, comparison, keep, seen
 from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
 
@@ -17,7 +17,7 @@ RATES = [float(f"{digit}e{power}") for power in range(-5, -1) for digit in (1, 1
 
 def editor() -> None:
     runs = comparison()
-    config = runs.runs[runs.selected]
+    config = edited(runs)
     with st.sidebar:
         st.markdown(f"### Run {runs.selected} {swatch(runs.selected)}")
         st.caption(runs.labels[runs.selected])
@@ -31,15 +31,13 @@ def editor() -> None:
         placement_controls(config)
         training_controls(config)
         with st.expander("More", icon=":material/tune:"):
-            size_controls(config)
-    st.session_state.taken = None
+            size_controls()
 
 
 def placement_controls(config: RunConfig) -> None:
     control(
         st.segmented_control,
         "placement",
-        config.placement,
         "Norm placement",
         options=list(PLACEMENTS),
         format_func=lambda name: PLACEMENTS[name].title,
@@ -50,7 +48,6 @@ def placement_controls(config: RunConfig) -> None:
     control(
         st.segmented_control,
         "norm",
-        config.norm,
         "Norm kind",
         options=list(NORMS),
         format_func=NORMS.__getitem__,
@@ -60,7 +57,6 @@ def placement_controls(config: RunConfig) -> None:
     control(
         st.toggle,
         "final_norm",
-        config.final_norm,
         "Final norm",
         help="A norm between the last block and the output layer. Pre-Norm has one by default; Post-Norm's last block ends in one anyway.",
     )
@@ -70,7 +66,6 @@ def training_controls(config: RunConfig) -> None:
     control(
         st.slider,
         "layers",
-        config.layers,
         "Depth, in blocks",
         min_value=1,
         max_value=max(int(host_most("layers")), config.layers, 2),
@@ -79,7 +74,6 @@ def training_controls(config: RunConfig) -> None:
     control(
         st.select_slider,
         "learning_rate",
-        config.learning_rate,
         "Learning rate",
         options=sorted({*RATES, config.learning_rate}),
         format_func=plain_text,
@@ -88,9 +82,9 @@ def training_controls(config: RunConfig) -> None:
     control(
         st.text_input,
         "learning_rate",
-        plain_text(config.learning_rate),
         "Learning rate, typed",
         key="typed",
+        form=plain_text,
         label_visibility="collapsed",
         icon=":material/edit:",
         placeholder="or type it, as in 3e-4",
@@ -98,7 +92,6 @@ def training_controls(config: RunConfig) -> None:
     control(
         st.slider,
         "warmup",
-        config.warmup,
         "Warmup fraction",
         min_value=0.0,
         max_value=1.0,
@@ -108,49 +101,46 @@ def training_controls(config: RunConfig) -> None:
     st.caption(f"{config.warmup_steps} of {config.steps} steps" if config.warmup_steps else "Constant rate, no warmup")
     left, right = st.columns(2)
     with left:
-        control(st.number_input, "steps", config.steps, "Steps", value=None, step=10, help=allowed("steps"))
+        control(st.number_input, "steps", "Steps", value=None, step=10, help=allowed("steps"))
     with right:
-        control(
-            st.number_input, "seed", config.seed, "Seed", value=None, step=1, help=f"Decides initial parameters and data. {allowed('seed')}"
-        )
+        control(st.number_input, "seed", "Seed", value=None, step=1, help=f"Decides initial parameters and data. {allowed('seed')}")
 
 
-def size_controls(config: RunConfig) -> None:
+def size_controls() -> None:
     labels = {"width": "Width", "heads": "Heads", "length": "Sequence length", "batch": "Sequences per batch"}
     for name, label in labels.items():
-        control(st.number_input, name, getattr(config, name), label, value=None, step=1, help=allowed(name))
+        control(st.number_input, name, label, value=None, step=1, help=allowed(name))
 
 
-def control(widget: Callable[..., Any], name: str, current: Any, label: str, key: str = "edit", **options: Any) -> None:
-    """A widget that shows a field of the selected run and changes it; a value that no run can have is refused in a sentence below.
-
-    Where its value is changed by other means, the widget becomes another one: a browser that has not heard of it yet sends the old value
-    along with whatever is done next, and that must not count as a wish to have it back.
-    """
-    slot = comparison().selected
-    place = f"{key}_{name}_{slot}"
-    shown: dict[str, tuple[int, Any]] = st.session_state.setdefault("shown", {})
-    turn, before = shown.get(place, (0, current))
-    turn += before != current and st.session_state.get("taken") != place
-    shown[place] = turn, current
-    key = f"{place}_{turn}"
-    st.session_state[key] = current
-    widget(label, key=key, on_change=take, args=(name, slot, place, key, current), **options)
+def control(
+    widget: Callable[..., Any], name: str, label: str, key: str = "edit", form: Callable[[Any], Any] = lambda value: value, **options: Any
+) -> None:
+    """A widget that shows a field of the selected run, in this form, and changes it; what no run can have is refused below it."""
+    key = f"{key}_{name}"
+    st.session_state[key] = form(getattr(edited(comparison()), name))
+    widget(label, key=key, on_change=take, args=(name, key, form), **options)
     refusal = st.session_state.refusal
-    if refusal and refusal[0] == place:
+    if refusal and refusal[0] == key:
         st.error(verbatim(refusal[1]))
 
 
-def take(name: str, slot: int, place: str, key: str, before: Any) -> None:
-    """Makes a widget's change in the comparison, or keeps the comparison and the reason."""
-    if st.session_state[key] == before:
+def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
+    """Makes a widget's change in the comparison, or keeps the comparison and the reason.
+
+    What the browser had in view decides which run is meant, and whether there is a change: every widget is sent along as it was there.
+    """
+    value, view = st.session_state[key], seen()
+    if value == form(getattr(edited(view), name)):
         return
     try:
-        change(Comparison.edit, name, st.session_state[key], slot, bool(st.session_state.get("everywhere")))
-        st.session_state.taken = place
+        change(Comparison.edit, name, value, view.selected, bool(st.session_state.get("everywhere")))
     except ConfigError as error:
         keep()
-        st.session_state.refusal = (place, str(error))
+        st.session_state.refusal = (key, str(error))
+
+
+def edited(runs: Comparison) -> RunConfig:
+    return runs.runs[runs.selected]
 
 
 def allowed(name: str) -> str:

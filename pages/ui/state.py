@@ -28,18 +28,32 @@ def keep() -> None:
     st.session_state.kept = True
 
 
-def follow_address() -> None:
-    """At the top of a page: takes over an address that was opened or gone back to, else writes the comparison into it."""
-    found = {name: value for name, value in st.query_params.items() if name in ADDRESS or name.startswith("run")}
+def in_address() -> dict[str, str]:
+    """Our part of the address that the browser had when it asked for this run of the page."""
+    return {name: value for name, value in st.query_params.items() if name in ADDRESS or name.startswith("run")}
+
+
+def seen() -> Comparison:
+    """For callbacks: the comparison that the browser had in view, which may be older than the session's."""
+    return Comparison.from_query(in_address())[0]
+
+
+def read_address() -> None:
+    """At the top of a page: takes over an address that was opened or gone back to."""
+    found = in_address()
     kept = st.session_state.pop("kept", False)
     if "comparison" not in st.session_state or (found != st.session_state.address and not kept):
         st.session_state.comparison, st.session_state.notices = Comparison.from_query(found)
         st.session_state.refusal = None
-    address = comparison().to_query()
+
+
+def write_address() -> None:
+    """At the end of a page: a browser that has the address has the page to it, too."""
+    found, address = in_address(), comparison().to_query()
+    st.session_state.address = address
     if address != found:  # at once: each writing is an entry of the browser's history
         others = {name: value for name, value in st.query_params.items() if name not in found}
         st.query_params.from_dict(others | address)
-    st.session_state.address = address
 
 
 def viewer() -> str:
