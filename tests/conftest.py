@@ -1,8 +1,12 @@
-"""What every test stands on: a cache of its own."""
+"""What every test stands on: a cache of its own, and properties that a busy machine cannot fail."""
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lab")
 
 
 @pytest.fixture(scope="session", autouse=True)
