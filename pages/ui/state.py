@@ -44,16 +44,16 @@ def read_address() -> None:
     kept = st.session_state.pop("kept", False)
     if "comparison" not in st.session_state or (found != st.session_state.address and not kept):
         st.session_state.comparison, st.session_state.notices = Comparison.from_query(found)
-        st.session_state.refusal = None
+        st.session_state.address, st.session_state.refusal = found, None
 
 
 def write_address() -> None:
     """At the end of a page: a browser that has the address has the page to it, too."""
-    found, address = in_address(), comparison().to_query()
+    found, before, address = in_address(), st.session_state.address, comparison().to_query()
     st.session_state.address = address
-    if address != found:  # at once: each writing is an entry of the browser's history
+    if not found == before == address:
         others = {name: value for name, value in st.query_params.items() if name not in found}
-        st.query_params.from_dict(others | address)
+        st.query_params.from_dict(others | address)  # at once: each writing is an entry of the browser's history
 
 
 def viewer() -> str:
