@@ -24,7 +24,7 @@ from core.task import COMPUTING, TOPIC, compute
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
-CLOSE_SECONDS = 30
+CLOSE_SECONDS = 120  # a compilation cannot be interrupted
 log = logging.getLogger(__name__)
 
 
@@ -203,7 +203,7 @@ class Jobs:
     def _disconnect(self) -> None:
         if self._client is not None:
             atexit.unregister(self.close)
-            with contextlib.suppress(TimeoutError):  # nothing can interrupt a compilation
+            with contextlib.suppress(TimeoutError):
                 self._client.unsubscribe_topic("all")
                 self._client.close(timeout=CLOSE_SECONDS)
             self._client = None

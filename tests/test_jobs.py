@@ -93,7 +93,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     until(lambda: len(gate.left) == len(gate.begun))
 
 
-def until(happened: Callable[[], object], seconds: float = 60) -> None:
+def until(happened: Callable[[], object], seconds: float = 200) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline
@@ -225,7 +225,11 @@ def test_the_queue_is_first_come_first_served(queue: Jobs, gate: Gate, monkeypat
     assert [status(queue, config).position for config in runs[2:]] == [1, 2]
     gate.open()
     assert [end(queue, config).phase for config in runs] == ["finished", "cancelled", "finished", "finished"]
-    assert gate.begun == [runs[0], *runs[2:]]
+    assert [config for config in gate.begun if config != runs[1]] == [
+        runs[0],
+        *runs[2:],
+    ]  # that one is stopped where Dask had just begun it
+    assert queue.result(runs[1]) is None
 
 
 def test_what_is_left_is_judged_by_the_own_pace(queue: Jobs, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
