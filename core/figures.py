@@ -4,7 +4,7 @@ A run keeps one colour and one dash everywhere. Data are thinned to what a chart
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import altair as alt
@@ -58,17 +58,10 @@ def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: boo
     quantity = CURVES[name]
     data = curve_frame(lines, name)
     step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
-    base = alt.Chart(data).encode(step, value_axis(quantity, data.value), colour(lines, legend), dash(lines, legend))
+    values = pd.concat([data.value, pd.Series([LN_V])]) if name == "loss" else data.value
+    base = alt.Chart(data).encode(step, value_axis(quantity, values), colour(lines, legend), dash(lines, legend))
     curves = base.mark_line(strokeWidth=2, invalid="break-paths-filter-domains", clip=True)
-    hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=["step"], empty=False)
-    tooltips = [alt.Tooltip("step:Q", title="step")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
-    ruler = (
-        alt.Chart(data)
-        .transform_pivot("run", value="value", groupby=["step"])
-        .mark_rule(color="#7d858f", strokeWidth=1)
-        .encode(x="step:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
-        .add_params(hover)
-    )
+    ruler, hover = ruler_at(data, "step", lines, name)
     dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
     layers = [curves, ruler, dots, *divergence(lines)]
     if len(alone := without_neighbours(data)):
@@ -86,16 +79,14 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
         value_axis(LAYERS[name], data.value),
         colour(lines, legend),
         dash(lines, legend),
-        tooltip=[
-            alt.Tooltip("label:N", title="run"),
-            alt.Tooltip("layer:Q"),
-            alt.Tooltip("step:Q"),
-            alt.Tooltip("value:Q", title=LAYERS[name].title.lower(), format=".6~g"),
-        ],
     )
     curves = base.mark_line(strokeWidth=2, invalid="break-paths-filter-domains")
     dots = base.mark_point(filled=True, size=30, opacity=1, invalid="filter")
-    return alt.layer(curves, dots).properties(height=height, title=alt.Title(LAYERS[name].title, anchor="start"))
+    ended = [
+        replace(line, label=f"{line.label}, at its last step, {len(line.history)}") if len(line.history) < step else line for line in lines
+    ]
+    ruler, _ = ruler_at(data, "layer", ended, name)
+    return alt.layer(curves, ruler, dots).properties(height=height, title=alt.Title(LAYERS[name].title, anchor="start"))
 
 
 def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.Chart]:
@@ -130,6 +121,20 @@ def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:
     lines = [Line(slot, label, history) for slot, (label, history) in enumerate(histories.items(), 1)]
     panels = [curve_chart(lines, name, legend=True).properties(width=430, height=320) for name in ("loss", "gradient_norm")]
     return alt.hconcat(*panels).resolve_scale(color="shared", strokeDash="shared")
+
+
+def ruler_at(data: pd.DataFrame, field: str, lines: Sequence[Line], name: str) -> tuple[alt.Chart, alt.Parameter]:
+    """A rule that follows the pointer, with every run's exact value where it stands, and what selects its place."""
+    hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=[field], empty=False)
+    tooltips = [alt.Tooltip(f"{field}:Q")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
+    ruler = (
+        alt.Chart(data)
+        .transform_pivot("run", value="value", groupby=[field])
+        .mark_rule(color="#7d858f", strokeWidth=1)
+        .encode(x=f"{field}:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
+        .add_params(hover)
+    )
+    return ruler, hover
 
 
 def unshown(lines: Sequence[Line], name: str) -> str:
@@ -240,7 +245,9 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
     ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
     text = "~g" if low > -5 and high < 5 else "~e"
     axis = alt.Axis(format=text, values=ticks) if high - low > 0.5 else alt.Axis(format=f".4{text}", tickCount=5)  # few of them lie in it
-    return alt.Y("value:Q").title(title).scale(type="log", nice=False).axis(axis)
+    margin = max(0.04 * (high - low), 0.01)
+    domain = [10 ** (low - margin), 10 ** (high + margin)]
+    return alt.Y("value:Q").title(title).scale(type="log", nice=False, domain=domain).axis(axis)
 
 
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:

@@ -101,7 +101,8 @@ def verdict(history: History) -> str:
     )
     if history.diverged_at:
         return f"At step {history.diverged_at} loss or gradient norm was no longer a finite number. {gradient}"
-    return f"Final loss {history.loss_s[-1]:.4g}, where guessing gives ln {VOCABULARY} = {LN_V:.3f}. {gradient}"
+    against = "worse than guessing, which gives" if history.loss_s[-1] > 1.1 * LN_V else "where guessing gives"
+    return f"Final loss {history.loss_s[-1]:.4g}, {against} ln {VOCABULARY} = {LN_V:.3f}. {gradient}"
 
 
 def step_frame(histories: Mapping[str, History]) -> pd.DataFrame:

@@ -24,6 +24,7 @@ class Job:
     phase: Phase = "waiting"
     first: tuple[int, float] = (0, 0.0)  # steps done and seconds spent when the first steps were heard of, and now:
     latest: tuple[int, float] = (0, 0.0)
+    begun: float | None = None  # when its computation was first heard of
     sentence: str = ""
     future: Any = None
     run: Run | None = None
@@ -55,7 +56,9 @@ class Job:
     def seconds_left(self) -> float:
         """By its own pace, once it has one; without the runs ahead."""
         steps, seconds = (now - then for now, then in zip(self.latest, self.first, strict=True))
-        return (self.config.steps - self.latest[0]) * seconds / steps if steps else self.expected
+        if steps:
+            return (self.config.steps - self.latest[0]) * seconds / steps
+        return self.expected if self.begun is None else max(self.expected - (monotonic() - self.begun), 0.0)
 
     def join(self, viewer: str) -> None:
         self.left.discard(viewer)
@@ -67,6 +70,7 @@ class Job:
     def hear(self, message: dict[str, Any]) -> None:
         """Takes in an event of the task."""
         self.phase = message["phase"]
+        self.begun = self.begun or monotonic()
         if "rows" in message:
             self.latest = message["steps"], message["seconds"]
             self.first = self.first if self.first[0] else self.latest
@@ -77,7 +81,8 @@ class Job:
     def lose_worker(self) -> None:
         """Its worker is gone: the scheduler gives it to another one."""
         if self.phase != "waiting":
-            self.phase, self.history, self.first, self.latest = "waiting", History.empty(self.config.layers), (0, 0.0), (0, 0.0)
+            self.phase, self.history, self.begun = "waiting", History.empty(self.config.layers), None
+            self.first = self.latest = 0, 0.0
             self.sentence = "Its worker was lost; another one will compute it from the first step."
 
     def end(self, phase: Phase, sentence: str = "") -> None:

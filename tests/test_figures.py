@@ -202,17 +202,15 @@ def test_hovering_over_a_curve_gives_every_run_s_value_at_the_step() -> None:
             assert any(mark.startswith(f"step: {step}") and all(value in mark for value in values) for mark in marks), (step, values, marks)
 
 
-def test_hovering_over_a_layer_gives_its_run_and_value_at_the_step_where_an_ended_run_ended() -> None:
+def test_hovering_over_the_layers_gives_every_run_s_value_and_says_which_run_had_ended() -> None:
     pair = [Line(1, "long", made_up(6, 2, 1)), Line(2, "short", made_up(3, 2, 2))]
-    for name, quantity in LAYERS.items():
-        chart = figures.layer_chart(pair, name, 5)
-        assert {"field": "label", "title": "run", "type": "nominal"} in next(encodings(chart.to_dict(), "tooltip"))
-        marks = descriptions(chart, "point")
-        first = 0 if name == "stream_rms" else 1
-        for line, step in zip(pair, (5, 3), strict=True):
-            for layer, value in enumerate(getattr(line.history, f"{name}_sl")[step - 1], first):
-                says = (f"layer: {layer}", f"run: {line.slot}", f"step: {step}", f"{quantity.title.lower()}: {value:.6g}")
-                assert any(all(word in mark.split("; ") for word in says) for mark in marks), (says, marks)
+    for name in LAYERS:
+        marks = descriptions(figures.layer_chart(pair, name, 5), "rule mark")
+        for row in range(2):
+            layer = row if name == "stream_rms" else row + 1
+            long, short = (getattr(line.history, f"{name}_sl")[step - 1][row] for line, step in zip(pair, (5, 3), strict=True))
+            values = [f"long: {long:.6g}", f"short, at its last step, 3: {short:.6g}"]
+            assert any(mark.startswith(f"layer: {layer}") and all(value in mark for value in values) for mark in marks), (values, marks)
 
 
 def test_a_run_of_one_step_is_seen_as_a_point() -> None:

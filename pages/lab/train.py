@@ -12,7 +12,8 @@ controls.editor()
 st.header("Where should a Transformer put its norms?", anchor=False)
 st.markdown(
     "A small causal Transformer, trained side by side with its normalization in different places. "
-    "**Change a run in the sidebar, press Run, and watch** what happens to its loss, its gradients and its residual stream."
+    "**Change a run in the sidebar, press Run, and watch** what happens to its loss, its gradients and its residual stream. "
+    "On a phone, » at the top opens the sidebar."
 )
 
 drawn = comparison()

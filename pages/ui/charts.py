@@ -85,4 +85,5 @@ def draw_maps(shown: list[Line]) -> None:
 
 
 def legend(shown: list[Line]) -> None:
-    st.markdown(" &emsp; ".join(f"{swatch(line.slot)} {line.label.replace(' ', '&nbsp;')}" for line in shown))
+    names = {line.slot: line.label.replace(" ", "\u00a0").replace("-", "\u2011") for line in shown}  # a line breaks between names only
+    st.markdown(" &emsp; ".join(f"{swatch(slot)} {name}" for slot, name in names.items()))

@@ -29,7 +29,7 @@ def downloads(results: list[Result], shown: list[Line]) -> None:
                 files_of(entry)
     with pictures:
         st.markdown("**Charts**")
-        st.caption("As they are drawn, with a legend. The layer charts are at the step chosen under *Layers*.")
+        st.caption("The same charts as files, with a legend. The layer charts are at the step chosen under *Layers*.")
         for name, quantity in (CURVES | LAYERS).items():
             picture(quantity.title, name, partial(export_chart, shown, name, comparison().step))
         for name, quantity in LAYERS.items():
@@ -41,10 +41,10 @@ def files_of(entry: Result) -> None:
     st.markdown(f"{swatch(entry.slot)} {entry.label}")
     with st.container(horizontal=True):
         if entry.run:
-            button("Run, Parquet", entry.run.to_parquet, f"{entry.config.key}.parquet", "application/vnd.apache.parquet", entry.slot)
+            button("Run, Parquet", entry.run.to_parquet, f"{entry.config.to_url()}.parquet", "application/vnd.apache.parquet", entry.slot)
         settings = partial(json.dumps, entry.config.to_dict(), indent=2)
-        button("Configuration, JSON", settings, f"{entry.config.key}.json", "application/json", entry.slot)
-    st.code(entry.config.command(), language="bash")
+        button("Configuration, JSON", settings, f"{entry.config.to_url()}.json", "application/json", entry.slot)
+    st.code(entry.config.command(), language="bash", wrap_lines=True)
 
 
 def picture(title: str, name: str, make: Callable[[], figures.Chart]) -> None:

@@ -69,11 +69,11 @@ def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
         return ":gray[A run that you started and then changed or removed is still being computed.]"
     if on_the_way:
         return ":gray[Leaving the page or reloading it loses nothing.]"
-    return ":gray[Everything here is computed. Change a setting in the sidebar to ask for something new.]"
+    return ":gray[All computed. Change a setting to ask for something new.]"
 
 
 def cards(results: list[Result]) -> None:
-    with st.grid(min(len(results), 4), min_column_width=240, vertical_alignment="top", row_height="content"):
+    with st.grid(min(len(results), 4), min_column_width=200, vertical_alignment="top", row_height="content"):
         for entry in results:
             card(entry)
 
@@ -121,7 +121,7 @@ def state(entry: Result) -> None:
         st.markdown(":gray-badge[:material/hourglass_empty: Not computed yet] Press **Run** to train it.")
     elif entry.running:
         steps = len(status.history)
-        left = f" · {duration(status.seconds_left)} left" if status.seconds_left is not None else ""
+        left = f" · {duration(status.seconds_left)} left" if status.seconds_left else ""
         texts = {
             "waiting": f"Waiting · {status.position} ahead{left}" if status.position else f"Starting{left}",
             "compiling": f"Compiling{left}",
