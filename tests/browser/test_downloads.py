@@ -45,11 +45,11 @@ def test_every_kind_of_file_comes_whole_and_nothing_is_run_again(visit: Callable
     layers = pd.read_csv(io.BytesIO(data))
     assert (name, list(layers.columns), len(layers)) == ("layers.csv", LAYER_COLUMNS, 3 * 180 * 13)
     name, data = downloaded(button("Run, Parquet"))
-    assert name == f"{RunConfig().key}.parquet"
+    assert name == f"{RunConfig().to_url()}.parquet"
     assert pq.read_table(io.BytesIO(data)).num_rows == 180
     assert Run.from_parquet(data).config == RunConfig()
     name, data = downloaded(button("Configuration, JSON"))
-    assert name == f"{RunConfig().key}.json"
+    assert name == f"{RunConfig().to_url()}.json"
     assert RunConfig.from_dict(json.loads(data)) == RunConfig()
     name, data = downloaded(button("PNG"))
     assert (name, data[:8]) == ("loss.png", b"\x89PNG\r\n\x1a\n")
