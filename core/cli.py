@@ -4,6 +4,7 @@ Nothing heavy is imported before a command needs it, so that help and the table 
 """
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -39,6 +40,9 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal or pipe that knows no "·" gets an escape for it
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             code = dispatch(argv)

@@ -109,10 +109,11 @@ def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, b
     try:
         bar.set_description(f"{label}: compiling")
         program = training.compile_program(config, device)
+        chunks = () if stop.is_set() else training.train(config, program)
         bar.set_description(label)
         bar.unpause()  # its estimate is one of training
         started = time.perf_counter()
-        for chunk in training.train(config, program) if not stop.is_set() else ():
+        for chunk in chunks:
             history = history + chunk
             bar.update(len(chunk))
             if stop.is_set():
@@ -155,12 +156,22 @@ def checked_outputs(arguments: Namespace) -> dict[str, str]:
             images.check(path)
         if reason := unwritable(path):
             raise ConfigError(f"{name.replace('_', '-')} is {text!r}; {reason}.")
-    targets = [os.path.realpath(text) if text != STANDARD_OUTPUT else text for text in outputs.values()]
+    targets = [
+        STANDARD_OUTPUT if text == STANDARD_OUTPUT or is_standard_output(text) else os.path.realpath(text) for text in outputs.values()
+    ]
     targets += [STANDARD_OUTPUT] if getattr(arguments, "json", False) else []
     for target in targets:
         if targets.count(target) > 1:
             raise ConfigError(f"Only one of the outputs can go to {'standard output' if target == STANDARD_OUTPUT else repr(target)}.")
     return outputs
+
+
+def is_standard_output(text: str) -> bool:
+    """Whether a path is another name of what this process prints to."""
+    try:
+        return os.path.samestat(Path(text).stat(), os.fstat(1)) and not Path(text).samefile(os.devnull)
+    except OSError:
+        return False
 
 
 def unwritable(path: Path) -> str:
@@ -203,7 +214,12 @@ def deliver(results: Sequence[Result], text: str, outputs: Mapping[str, str], st
 def write(name: str, histories: dict[str, History], target: Any) -> None:
     """Raises OSError."""
     if name in FRAMES:
-        write_csv(FRAMES[name](histories), target)
+        frame = FRAMES[name](histories)
+        if isinstance(target, Path):  # pandas would read a compression, or a home folder, out of the name
+            with target.open("w", encoding="utf-8", newline="") as file:
+                write_csv(frame, file)
+        else:
+            write_csv(frame, target)
     else:
         from core import figures, images
 

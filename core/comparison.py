@@ -57,7 +57,7 @@ class Comparison:
         return replace(self, runs=runs, hidden=self.hidden - {slot}, selected=selected)
 
     def toggle(self, slot: int) -> Self:
-        return replace(self, hidden=self.hidden ^ {slot})
+        return replace(self, hidden=self.hidden ^ {slot}) if slot in self.runs else self
 
     def edit(self, name: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
         """With one field changed, of the selected run unless a slot is named, or of all runs. Raises ConfigError if one cannot have it.

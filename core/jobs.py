@@ -9,6 +9,7 @@ import contextlib
 import logging
 import math
 import os
+import sys
 import threading
 from dataclasses import dataclass
 from itertools import takewhile
@@ -20,11 +21,12 @@ from core.config import RunConfig, admit, number
 from core.history import History
 from core.job import Job, Phase
 from core.run import Run
-from core.task import COMPUTING, TOPIC, compute
+from core.task import COMPUTING, TOPIC, at_work, compute
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
-CLOSE_SECONDS = 120  # a compilation cannot be interrupted
+CLOSE_SECONDS = 120  # a compilation, or a step, cannot be interrupted
+EXIT_SECONDS = 15  # for which the end of the process waits for one
 log = logging.getLogger(__name__)
 
 
@@ -93,6 +95,8 @@ class Jobs:
                 job.watch(viewer)
             self._stop_abandoned()
             ahead = self._ahead(job)
+            if job.phase == "waiting" and not ahead and self._finishing():
+                return Status(job.phase, job.history, 0, None, "A run that was cancelled is still finishing its step.")
             seconds = job.seconds_left + sum(other.seconds_left for other in ahead) / self._slots
             return Status(job.phase, job.history, len(ahead), None if job.ended or math.isnan(seconds) else seconds, job.sentence)
 
@@ -112,16 +116,24 @@ class Jobs:
             job = self._jobs.get(config.key)
         return job.run if job and job.run else store.load(config)
 
-    def close(self) -> None:
-        """Stops every run and what computes them. A later `submit` starts anew."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> bool:
+        """Stops every run and what computes them; returns whether that was done within the time. A later `submit` starts anew."""
         with self._lock:
             for job in self._jobs.values():
                 if not job.ended:
                     job.end("cancelled")
-        if COMPUTING.acquire(timeout=CLOSE_SECONDS):  # an interpreter that exits while XLA computes crashes
-            COMPUTING.release()
+        if not COMPUTING.acquire(timeout=seconds):
+            return False
+        COMPUTING.release()
         with self._connecting:
             self._disconnect()
+        return True
+
+    def _exit(self) -> None:
+        """At the end of the process: an interpreter that exits while XLA computes crashes, and finished runs are on disk."""
+        if not self.close(EXIT_SECONDS):
+            sys.stdout.flush()
+            os._exit(0)
 
     def _join(self, config: RunConfig, viewer: str) -> bool:
         with self._lock:
@@ -135,6 +147,10 @@ class Jobs:
         if job.phase != "waiting":
             return []
         return [other for other in takewhile(lambda other: other is not job, self._jobs.values()) if not other.ended]
+
+    def _finishing(self) -> bool:
+        """Whether this process still computes a run that has ended for everybody: no step can be interrupted."""
+        return bool(at_work - {job.key for job in self._jobs.values() if not job.ended})
 
     def _stop_abandoned(self) -> None:
         for job in self._jobs.values():
@@ -158,8 +174,8 @@ class Jobs:
                     job.hear(message)
             self._stop_abandoned()
         if message["phase"] == "compiling":  # JAX is imported now: what closes it at exit must come after what stops the runs
-            atexit.unregister(self.close)
-            atexit.register(self.close)
+            atexit.unregister(self._exit)
+            atexit.register(self._exit)
 
     def _hear_of_workers(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
@@ -197,12 +213,12 @@ class Jobs:
                 self._slots = max(sum(self._client.nthreads().values()), 1)
                 self._client.subscribe_topic(TOPIC, self._hear)
                 self._client.subscribe_topic("all", self._hear_of_workers)
-                atexit.register(self.close)
+                atexit.register(self._exit)
             return self._client
 
     def _disconnect(self) -> None:
         if self._client is not None:
-            atexit.unregister(self.close)
+            atexit.unregister(self._exit)
             with contextlib.suppress(TimeoutError):
                 self._client.unsubscribe_topic("all")
                 self._client.close(timeout=CLOSE_SECONDS)

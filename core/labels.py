@@ -1,4 +1,4 @@
-"""What runs are called beside each other: the placement, the warmup, and whatever else differs among them or from the article's runs."""
+"""What runs are called beside each other: the placement, the warmup, and whatever else differs among them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
-    """Whether a field tells the runs apart, or from the article's; the final norm only where it is not its placement's own."""
+    """Whether a field tells this run from another; the final norm only where it is not its placement's own."""
     if field == "final_norm":
         return config.final_norm != PLACEMENTS[config.placement].final_norm
-    return len({getattr(other, field) for other in configs} | {getattr(RunConfig(), field)}) > 1
+    return len({getattr(other, field) for other in configs}) > 1

@@ -13,7 +13,7 @@ from core.history import History, outcome
 
 METADATA = b"norm_placement_lab"
 # What reading a file that is no run's can raise.
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
+DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Facts:
     versions: dict[str, str]
 
     def __post_init__(self) -> None:
-        if not all(0 <= value < math.inf for value in (self.compile_seconds, self.train_seconds, self.matrix_gflops)):
+        if not all(0 <= float(value) < math.inf for value in (self.compile_seconds, self.train_seconds, self.matrix_gflops)):
             raise ValueError("times and rates must be finite and not negative")
 
 

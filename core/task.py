@@ -1,5 +1,6 @@
 """A run as a task for a Dask worker, of this process or of a cluster."""
 
+import contextlib
 import math
 import os
 import sys
@@ -16,6 +17,7 @@ TOPIC = "norm-placement-lab"  # of the events that a task sends
 EVENT_SECONDS = 0.25  # between two events of a task
 NICENESS = 10
 COMPUTING = threading.Lock()  # held while this process computes a run: it must not exit under XLA's feet
+at_work: set[str] = set()  # the key of the task that holds it
 
 
 def compute(settings: dict[str, Any]) -> bytes:
@@ -26,11 +28,13 @@ def compute(settings: dict[str, Any]) -> bytes:
     """
     from distributed import get_worker
 
-    with COMPUTING:
+    with COMPUTING, contextlib.ExitStack() as at_end:
         worker = get_worker()
-        key = worker.get_current_task()
+        key = str(worker.get_current_task())
         if not wanted(worker, key):
             return b""
+        at_work.add(key)
+        at_end.callback(at_work.discard, key)
         lower_priority()
         from core.engine import training
 
@@ -41,10 +45,11 @@ def compute(settings: dict[str, Any]) -> bytes:
 
         tell("compiling")
         program = training.compile_program(config)
+        chunks = training.train(config, program)
         tell("training")
         history = untold = History.empty(config.layers)
         started, told = time.perf_counter(), -math.inf
-        for chunk in training.train(config, program):
+        for chunk in chunks:
             if not wanted(worker, key):
                 return b""
             history, untold = history + chunk, untold + chunk

@@ -536,3 +536,24 @@ def test_a_terminal_shows_progress_and_ctrl_c_reaches_the_process(tmp_path: Path
         assert running.wait() == 130
     os.close(terminal)
     assert 0 < len(pd.read_csv(path)) < 5000
+
+
+@pytest.mark.parametrize("name", ["run.csv.zst", "run.tar", "run.csv.gz"])
+def test_a_csv_is_text_whatever_its_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    assert cli.main([*shlex.split(TINY), "--csv", str(path)]) == 0
+    assert path.read_text(encoding="utf-8").startswith("run,step,loss")
+
+
+def test_an_output_that_knows_no_middle_dot_gets_an_escape() -> None:
+    words = [*shlex.split(TINY), "--csv", "-"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    process = subprocess.run([sys.executable, "-m", "core", *words], capture_output=True, text=True, env=environment, check=True)
+    assert process.stdout.splitlines()[1].startswith("Pre-Norm \\xb7 no warmup")
+
+
+def test_another_name_of_standard_output_is_standard_output() -> None:
+    words = [*shlex.split(TINY), "--csv", "/dev/stdout", "--json"]
+    process = subprocess.run([sys.executable, "-m", "core", *words], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr == "Only one of the outputs can go to standard output.\n"

@@ -221,3 +221,9 @@ def test_the_choices_of_an_address_are_the_ones_that_can_be_drawn() -> None:
 def test_an_edit_may_name_another_run_than_the_selected_one_and_a_run_that_is_gone_is_left_alone() -> None:
     assert TRIO.edit("layers", 5, slot=3).runs == TRIO.runs | {3: RunConfig(seed=1, layers=5)}
     assert TRIO.remove(3).edit("layers", 5, slot=3) == TRIO.remove(3)
+
+
+def test_what_is_done_to_a_run_that_was_just_removed_changes_nothing() -> None:
+    comparison = Comparison().remove(3)
+    assert comparison.toggle(3) == comparison
+    assert comparison.remove(3) == comparison

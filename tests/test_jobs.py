@@ -214,6 +214,7 @@ def test_who_joins_again_has_not_left(queue: Jobs, gate: Gate) -> None:
 
 def test_the_queue_is_first_come_first_served(queue: Jobs, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "seconds", lambda config: 10.0)
+    monkeypatch.setattr(job, "monotonic", lambda: 1000.0)
     runs = [fresh() for _ in range(4)]
     for config in runs:
         queue.submit(config, "ann")

@@ -41,7 +41,7 @@ def test_names_within_a_preset_differ_without_being_numbered(preset: str) -> Non
 )
 def test_what_differs_is_named(change: dict[str, object], name: str) -> None:
     plain = RunConfig()
-    assert labels([replace(plain, **change)]) == [f"Pre-Norm · no warmup · {name}"]
+    assert labels([replace(plain, **change)]) == ["Pre-Norm · no warmup"]
     assert labels([plain, replace(plain, **change)])[1] == f"Pre-Norm · no warmup · {name}"
 
 

@@ -143,11 +143,15 @@ def abstract_arguments(shape: RunConfig, structures: tuple[tuple[Structure, int]
 
 
 def train(config: RunConfig, program: Program) -> Iterator[History]:
-    """The run's history, chunk by chunk as it is computed. It ends early where the run diverges."""
+    """The run's history, chunk by chunk as it is computed; it ends early where the run diverges. All is set up when this returns."""
     everywhere, split = (NamedSharding(program.mesh, spec) for spec in (P(), P(None, "batch")))
     parameters = initial_parameters(config)
     state = jax.device_put(State(parameters, OPTIMIZER.init(parameters)), everywhere)
     scales = jax.device_put([Scales.of(run) for _, run in PLACEMENTS[config.placement].segments(config.layers)], everywhere)
+    return chunks(config, program, split, state, scales)
+
+
+def chunks(config: RunConfig, program: Program, split: NamedSharding, state: State, scales: list[Scales]) -> Iterator[History]:
     start_sb, rate_s = start_tokens_sb(config), learning_rate_s(config)
     step, count, diverged = 0, 1, False
     while step < config.steps and not diverged:

@@ -54,7 +54,9 @@ def actions(results: list[Result]) -> None:
             on_click=preset,
         )
         st.markdown(outlook(missing, on_the_way), width="content")
-    if sentences := [*st.session_state.notices, *st.session_state.get("faults", [])]:
+    going_on = [config for config in st.session_state.get("left", []) if config in on_the_way]
+    notices = [f"{label} goes on until nobody else watches it." for label in labels(going_on)]
+    if sentences := [*st.session_state.notices, *st.session_state.get("faults", []), *notices]:
         st.warning("  \n".join(map(verbatim, sentences)), icon=":material/info:")
 
 
@@ -69,7 +71,7 @@ def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
         return ":gray[A run that you started and then changed or removed is still being computed.]"
     if on_the_way:
         return ":gray[Leaving the page or reloading it loses nothing.]"
-    return ":gray[All computed. Change a setting to ask for something new.]"
+    return ":gray[Everything here is computed. Change a setting for something new.]"
 
 
 def cards(results: list[Result]) -> None:
@@ -128,6 +130,8 @@ def state(entry: Result) -> None:
             "training": f"Training · step {steps} of {entry.config.steps}{left}",
         }
         st.progress(steps / entry.config.steps, texts[status.phase])
+        if status.sentence:
+            st.caption(verbatim(status.sentence))
     else:
         stopped = f"Stopped after step {len(status.history)} of {entry.config.steps}. **Run** starts it again."
         sentence = verbatim(status.sentence) or stopped
@@ -148,14 +152,13 @@ def start(missing: list[Result]) -> None:
 
 
 def cancel(configs: list[RunConfig]) -> None:
-    going_on = [config for config in configs if not jobs().cancel(config, viewer())]
-    st.session_state.faults = [f"{label} goes on until nobody else watches it." for label in labels(going_on)]
+    st.session_state.left = [config for config in configs if not jobs().cancel(config, viewer())]
 
 
 def act(slot: int) -> None:
     runs = {
         "edit": lambda runs: select(runs, slot),
-        "duplicate": lambda runs: select(runs, slot).add(),
+        "duplicate": lambda runs: select(runs, slot).add() if slot in runs.runs else runs,
         "toggle": lambda runs: runs.toggle(slot),
         "remove": lambda runs: runs.remove(slot),
     }
@@ -168,7 +171,7 @@ def preset() -> None:
 
 
 def select(runs: Comparison, slot: int) -> Comparison:
-    return replace(runs, selected=slot)
+    return replace(runs, selected=slot) if slot in runs.runs else runs
 
 
 def duration(seconds: float) -> str:

@@ -23,7 +23,10 @@ from core.run import Run
 
 KNOWN = [RunConfig(layers=2, steps=6), RunConfig(placement="post", final_norm=True, layers=3, steps=6, warmup=0.5, learning_rate=3e-4)]
 QUERY = {f"run{slot}": run.to_url() for slot, run in enumerate(KNOWN, 1)} | {"view": "downloads"}
-LABELS = ["Pre-Norm · no warmup · 2 blocks · rate 0.002", "Post-Norm · 3-step warmup · final norm · 3 blocks · rate 0.0003"]
+LABELS = [
+    "Pre-Norm · no warmup · 2 blocks · rate 0.002",
+    "Post-Norm · 3-step warmup · final norm · 3 blocks · rate 0.0003",
+]
 CHARTS = [*CURVES, *LAYERS, *(f"{name}_map" for name in LAYERS)]
 Files = dict[str, Callable[[], Any]]
 Visits = Callable[..., Any]
@@ -56,7 +59,7 @@ def test_every_file_is_offered_and_none_is_made_before_it_is_asked_for(visit: Vi
 
 def test_the_files_of_a_comparison(visit: Visits, files: Files) -> None:
     visit(**QUERY)
-    of_runs = {f"{config.key}.{ending}" for config in KNOWN for ending in ("parquet", "json")}
+    of_runs = {f"{config.to_url()}.{ending}" for config in KNOWN for ending in ("parquet", "json")}
     assert files.keys() == {"steps.csv", "layers.csv"} | of_runs | {f"{name}.{ending}" for name in CHARTS for ending in ("png", "svg")}
 
 
@@ -93,10 +96,10 @@ def test_a_diverged_run_is_in_the_files_as_it_is(visit: Visits, files: Files) ->
 def test_a_run_s_own_files_hold_the_run_and_its_settings(visit: Visits, files: Files) -> None:
     visit(**QUERY)
     for config in KNOWN:
-        run = Run.from_parquet(files[f"{config.key}.parquet"]())
+        run = Run.from_parquet(files[f"{config.to_url()}.parquet"]())
         assert run.config == config
         np.testing.assert_array_equal(run.history.update_ratio_sl, made_run(config).history.update_ratio_sl)
-        assert RunConfig.from_dict(json.loads(files[f"{config.key}.json"]())) == config
+        assert RunConfig.from_dict(json.loads(files[f"{config.to_url()}.json"]())) == config
 
 
 def test_the_command_asks_for_the_same_run(visit: Visits, files: Files) -> None:
@@ -127,5 +130,5 @@ def test_layer_charts_are_files_of_the_step_that_is_chosen(visit: Visits, files:
 def test_hidden_runs_are_in_no_file(visit: Visits, files: Files) -> None:
     visit(**QUERY, hide="1")
     assert "Pre-Norm" not in files["steps.csv"]()
-    assert f"{KNOWN[0].key}.parquet" not in files
+    assert f"{KNOWN[0].to_url()}.parquet" not in files
     assert "Pre-Norm" not in files["loss.svg"]()
