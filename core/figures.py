@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from core.comparison import MAPS
 from core.history import LN_V, History
 
 # Eight hues of like lightness, legible on white and on near-black, and a dash for each, for eyes and printers that see no hue.
@@ -34,10 +35,12 @@ CURVES = {
 }
 LAYERS = {
     "stream_rms": Quantity(
-        "Stream RMS", "per feature", True, "How large the residual stream is after each block; layer 0 is the embedding."
+        MAPS["stream_rms"], "per feature", True, "How large the residual stream is after each block; layer 0 is the embedding."
     ),
-    "block_gradient_norm": Quantity("Block gradient norm", "L2", True, "L2 norm of the gradient of one block's parameters."),
-    "update_ratio": Quantity("Update ratio", "of the stream", True, "How much a block changes the stream, relative to what it reads."),
+    "block_gradient_norm": Quantity(MAPS["block_gradient_norm"], "L2", True, "L2 norm of the gradient of one block's parameters."),
+    "update_ratio": Quantity(
+        MAPS["update_ratio"], "of the stream", True, "How much a block changes the stream, relative to what it reads."
+    ),
 }
 
 
@@ -186,7 +189,7 @@ def without_neighbours(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
-    """Columns run, label, step, layer, value."""
+    """Columns run, layer, value."""
     frames = []
     for line in lines:
         value_sl = getattr(line.history, f"{name}_sl")
@@ -194,9 +197,8 @@ def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
         if row >= 0:
             value_l = shown_values(value_sl[row].astype(np.float64))
             layers = np.arange(len(value_l)) + first_layer(name)
-            frames.append(pd.DataFrame({"run": str(line.slot), "label": line.label, "step": row + 1, "layer": layers, "value": value_l}))
-    columns = ["run", "label", "step", "layer", "value"]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+            frames.append(pd.DataFrame({"run": str(line.slot), "layer": layers, "value": value_l}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "layer", "value"])
 
 
 def cell_frame(line: Line, name: str, cells: int) -> pd.DataFrame:
@@ -251,10 +253,10 @@ def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
 
 
 def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
-    names = {str(line.slot): line.label for line in lines}
-    expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
     if not legend:
         return None
+    names = {str(line.slot): line.label for line in lines}
+    expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
     return alt.Legend(
         orient="bottom",
         direction="vertical",

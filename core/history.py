@@ -92,13 +92,17 @@ def outcome(history: History) -> Outcome:
     return "stuck" if end >= STUCK * LN_V and not falling else "still learning"
 
 
+def peak(history: History) -> tuple[int | None, float]:
+    """The step with the largest gradient norm that is finite, and that norm; (None, nan) where none is."""
+    finite_s = np.where(np.isfinite(history.gradient_norm_s), history.gradient_norm_s, -np.inf)
+    row = int(finite_s.argmax())
+    return (row + 1, float(finite_s[row])) if np.isfinite(finite_s[row]) else (None, math.nan)
+
+
 def verdict(history: History) -> str:
     """One sentence or two on what happened in a run that has ended; `outcome` is the word before them."""
-    finite = np.where(np.isfinite(history.gradient_norm_s), history.gradient_norm_s, -np.inf)
-    peak = int(finite.argmax())
-    gradient = (
-        f"Largest gradient norm {finite[peak]:.4g} at step {peak + 1}." if np.isfinite(finite[peak]) else "No step had a finite gradient."
-    )
+    step, norm = peak(history)
+    gradient = f"Largest gradient norm {norm:.4g} at step {step}." if step else "No step had a finite gradient."
     if history.diverged_at:
         return f"At step {history.diverged_at} loss or gradient norm was no longer a finite number. {gradient}"
     against = "worse than guessing, which gives" if history.loss_s[-1] > 1.1 * LN_V else "where guessing gives"

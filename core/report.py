@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-import numpy as np
-
 from core.config import RunConfig
-from core.history import History, outcome, verdict
+from core.history import History, outcome, peak, verdict
 from core.placement import Placement, Site, Sites
 from core.run import Run
 
@@ -37,10 +35,7 @@ class Result:
 
     @property
     def peak(self) -> tuple[int | None, float]:
-        """The step with the largest gradient norm that is finite, and that norm; (None, nan) where none is."""
-        finite = np.where(np.isfinite(self.history.gradient_norm_s), self.history.gradient_norm_s, -np.inf)
-        row = int(finite.argmax())
-        return (row + 1, float(finite[row])) if np.isfinite(finite[row]) else (None, math.nan)
+        return peak(self.history)
 
     def row(self) -> tuple[str, ...]:
         """The cells of HEADER."""

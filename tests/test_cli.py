@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.errors import JaxRuntimeError
 
@@ -202,7 +202,6 @@ def configs() -> st.SearchStrategy[RunConfig]:
     return st.builds(RunConfig, width=st.sampled_from([16, 48, 256]), heads=st.sampled_from([1, 2, 8]), **numbers, **choices)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(configs())
 def test_the_command_of_a_run_names_that_run(config: RunConfig) -> None:
     python, *words = shlex.split(config.command())

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_run import FACTS, made_run
 
@@ -17,7 +17,6 @@ from core.config import ENGINE_FORMAT, RunConfig
 from core.history import History
 from core.run import DAMAGE, METADATA, Facts, Run
 
-at_any_speed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
 
 
@@ -46,7 +45,6 @@ def runs(draw: st.DrawFn) -> Run:
     )
 
 
-@at_any_speed
 @given(runs())
 def test_what_is_written_is_read(run: Run) -> None:
     assert_same(Run.from_parquet(run.to_parquet()), run)
@@ -109,7 +107,6 @@ def test_a_file_that_no_run_has_is_recognized(edit: object) -> None:
         Run.from_parquet(edited(edit))
 
 
-@at_any_speed
 @given(st.data())
 def test_damage_is_recognized_wherever_it_is(data: st.DataObject) -> None:
     run = made_run(CONFIG)
@@ -125,7 +122,6 @@ def test_damage_is_recognized_wherever_it_is(data: st.DataObject) -> None:
         np.testing.assert_array_equal(getattr(read.history, field.name), getattr(run.history, field.name))
 
 
-@at_any_speed
 @given(st.integers(0, 10**6))
 def test_a_truncated_file_is_recognized(length: int) -> None:
     content = made_run(CONFIG).to_parquet()
@@ -133,7 +129,6 @@ def test_a_truncated_file_is_recognized(length: int) -> None:
         Run.from_parquet(content[: length % len(content)])
 
 
-@at_any_speed
 @given(st.binary())
 def test_bytes_that_are_no_file_are_recognized(content: bytes) -> None:
     with pytest.raises(DAMAGE):

@@ -23,11 +23,12 @@ busy = bool(running(results()))
 @st.fragment(run_every=1.0 if busy else None)
 def panel() -> None:
     current = results()
-    if comparison() is not drawn or busy != bool(running(current)):  # the sidebar must follow, or the polling end or begin
+    on_the_way = running(current)
+    if comparison() is not drawn or busy != bool(on_the_way):  # the sidebar must follow, or the polling end or begin
         keep()
         st.rerun()
     st.session_state.kept = False
-    run_panel.actions(current)
+    run_panel.actions(current, on_the_way)
     run_panel.cards(current)
     charts.charts(current)
 

@@ -12,7 +12,7 @@ from core.history import outcome, verdict
 from core.jobs import JobsError, QueueFull
 from core.labels import labels
 from core.presets import PRESETS
-from pages.ui.results import Result, jobs, running, started, strays
+from pages.ui.results import Result, jobs, started
 from pages.ui.state import change, comparison, viewer
 from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
@@ -25,10 +25,9 @@ OUTCOMES = {  # badge colour and icon
 }
 
 
-def actions(results: list[Result]) -> None:
+def actions(results: list[Result], on_the_way: list[RunConfig]) -> None:
     """Run or Cancel, what it will take, and how to bring in other runs."""
     missing = [entry for entry in results if entry.missing]
-    on_the_way = running(results)
     with st.container(horizontal=True, vertical_alignment="center"):
         if on_the_way:
             st.button("Cancel", icon=":material/stop:", on_click=cancel, args=(on_the_way,), key="cancel")
@@ -67,7 +66,7 @@ def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
         amount = "1 run is" if len(configs) == 1 else f"{len(configs)} runs are"
         seconds = sum(pace.seconds(config) for config in configs)
         return f":gray[{amount} not computed yet{'' if math.isnan(seconds) else f': about {duration(seconds)} here'}.]"
-    if strays():
+    if set(on_the_way) - set(comparison().runs.values()):
         return ":gray[A run that you started and then changed or removed is still being computed.]"
     if on_the_way:
         return ":gray[Leaving the page or reloading it loses nothing.]"
