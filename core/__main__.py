@@ -1,4 +1,10 @@
+import atexit
+import gc
 import sys
+
+# A command builds modules and programs and ends: looking for cycles among them, above all at the end, takes most of a second.
+gc.disable()
+atexit.register(gc.freeze)
 
 if __name__ == "__main__":
     try:

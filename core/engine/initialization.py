@@ -7,6 +7,7 @@ every kernel of every block: neither compilation nor tracing grows with depth, a
 
 import hashlib
 import math
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,21 +23,28 @@ OUTPUT_STD = np.float32(0.02)
 TRUNCATED_STD = np.float32(0.87962566103423978)  # of a standard normal cut at -2 and 2
 
 
-def path_key(key: jax.Array, *path: str) -> jax.Array:
-    """The key of the first random parameter that Linen's module at this path draws."""
+def path_number(*path: str) -> np.uint32:
+    """What Linen folds into the root key for the first random parameter that the module at this path draws."""
     digest = hashlib.sha1("".join(path).encode() + b"\x01").digest()
-    return jax.random.fold_in(key, int.from_bytes(digest[:4], "big"))
+    return np.uint32(int.from_bytes(digest[:4], "big"))
 
 
-def lecun_normal(key: jax.Array, shape: tuple[int, int], longest: int) -> np.ndarray:
+@partial(jax.jit, static_argnames=("size", "truncated"))
+def normal(seed: int, path: np.uint32, size: int, truncated: bool = False) -> jax.Array:
+    """Standard normal numbers, on request cut at -2 and 2."""
+    key = jax.random.fold_in(jax.random.PRNGKey(seed), path)
+    return jax.random.truncated_normal(key, -2, 2, (size,)) if truncated else jax.random.normal(key, (size,))
+
+
+def lecun_normal(seed: int, path: np.uint32, shape: tuple[int, int], longest: int) -> np.ndarray:
     """Flax's default initializer of a Dense kernel (fan_in, fan_out), cut from a draw of `longest` numbers."""
-    draw = np.asarray(jax.random.truncated_normal(key, -2, 2, (longest,)))[: math.prod(shape)]
+    draw = np.asarray(normal(seed, path, longest, truncated=True))[: math.prod(shape)]
     return draw.reshape(shape) * (np.sqrt(np.float32(1 / shape[0])) / TRUNCATED_STD)
 
 
-def stacked_kernels(key: jax.Array, names: list[str], module: str, shape: tuple[int, int], longest: int) -> np.ndarray:
+def stacked_kernels(seed: int, names: list[str], module: str, shape: tuple[int, int], longest: int) -> np.ndarray:
     """A kernel of the blocks with these names, along a leading axis."""
-    return np.stack([lecun_normal(path_key(key, name, module), shape, longest) for name in names])
+    return np.stack([lecun_normal(seed, path_number(name, module), shape, longest) for name in names])
 
 
 def column_gains(module: str, columns: int, run: list[BlockSpec]) -> np.ndarray:
@@ -68,7 +76,6 @@ def parameter_shapes(config: RunConfig, structures: tuple[tuple[Structure, int],
 
 def initial_parameters(config: RunConfig) -> dict[str, Any]:
     """The parameters that a run starts from: float32, on the host."""
-    key = jax.random.PRNGKey(config.seed)
     segments = PLACEMENTS[config.placement].segments(config.layers)
     names = iter(f"block_{i}" for i in range(config.layers))
     names_of = [list(islice(names, len(run))) for _, run in segments]
@@ -77,11 +84,11 @@ def initial_parameters(config: RunConfig) -> dict[str, Any]:
     def initial(path: tuple[Any, ...], leaf: jax.ShapeDtypeStruct) -> np.ndarray:
         match [entry.key if hasattr(entry, "key") else entry.idx for entry in path]:
             case ["embedding", _]:
-                return np.asarray(jax.random.normal(path_key(key, "embedding"), leaf.shape))
+                return np.asarray(normal(config.seed, path_number("embedding"), leaf.size)).reshape(leaf.shape)
             case ["output", _]:
-                return np.asarray(jax.random.normal(path_key(key, "output"), leaf.shape)) * OUTPUT_STD
+                return np.asarray(normal(config.seed, path_number("output"), leaf.size)).reshape(leaf.shape) * OUTPUT_STD
             case ["segments", i, module, "kernel"]:
-                return stacked_kernels(key, names_of[i], module, leaf.shape[1:], longest) * column_gains(
+                return stacked_kernels(config.seed, names_of[i], module, leaf.shape[1:], longest) * column_gains(
                     module, leaf.shape[-1], segments[i][1]
                 )
             case ["segments", i, gate] if gate.endswith("_gate"):

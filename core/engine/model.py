@@ -16,6 +16,7 @@ from core.placement import BlockSpec, Site, Sites, Structure
 
 NORM_MODULES = {"layernorm": nn.LayerNorm, "rmsnorm": nn.RMSNorm}
 EPSILON = 1e-6
+KEPT_BYTES = 2**28  # on a device, of what the dense layers computed: as much as is kept for the backward pass
 Branch = Callable[[jax.Array, Callable[[jax.Array], jax.Array]], jax.Array]
 
 
@@ -73,8 +74,8 @@ class Block(nn.Module):
 
     def attention(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
         tokens, width = x_nd.shape
-        qkv_bt3hk = nn.Dense(3 * width, name="qkv")(x_nd).reshape(-1, self.length, 3, self.heads, width // self.heads)
-        query_bthk, key_bthk, value_bthk = (qkv_bt3hk[:, :, i] for i in range(3))
+        qkv_3nd = jnp.split(nn.Dense(3 * width, name="qkv")(x_nd), 3, axis=-1)
+        query_bthk, key_bthk, value_bthk = (one_nd.reshape(-1, self.length, self.heads, width // self.heads) for one_nd in qkv_3nd)
         scores_bhts = jnp.einsum("bthk,bshk->bhts", query_bthk, key_bthk) / jnp.sqrt(width // self.heads).astype(x_nd.dtype)
         causal_ts = jnp.tril(jnp.ones((self.length, self.length), bool))
         weights_bhts = nn.softmax(jnp.where(causal_ts, scores_bhts, jnp.finfo(x_nd.dtype).min))
@@ -101,6 +102,15 @@ def update_ratio(before_nd: jax.Array, after_nd: jax.Array) -> jax.Array:
     return (jnp.linalg.norm(after_nd - before_nd, axis=-1) / jnp.linalg.norm(before_nd, axis=-1)).mean()
 
 
+def recomputed(stream_size: int) -> Callable[..., bool]:
+    """What of a block the backward pass keeps, for streams of this many numbers in all. The rest it computes anew, which costs less than
+    the memory traffic of keeping it (docs/performance.md).
+    """
+    kept = (3 + 1 + 4 + 1) * stream_size * 4  # bytes of qkv, attention_output, mlp_in and mlp_out
+    policies = jax.checkpoint_policies
+    return policies.dots_with_no_batch_dims_saveable if kept <= KEPT_BYTES else policies.nothing_saveable
+
+
 def forward(
     parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, segments: list[tuple[Structure, Scales]]
 ) -> tuple[jax.Array, Streams]:
@@ -110,9 +120,9 @@ def forward(
     """
     x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
     rms_l, ratio_l = [rms(x_nd)[None]], []
+    policy = recomputed(x_nd.size * config.layers)
     for (structure, scales), stacked in zip(segments, parameters["segments"], strict=True):
-        # Recomputing a block in the backward pass is cheaper than the memory traffic of keeping what it computed.
-        apply = jax.checkpoint(block_of(config, structure).apply)
+        apply = jax.checkpoint(block_of(config, structure).apply, policy=policy)
 
         def layer(x_nd: jax.Array, block: tuple[Any, Scales], apply: Any = apply) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             parameters, scales = block

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -32,6 +33,9 @@ from core.run import Facts, Run
 CHUNK = 64  # steps: the most that one call of a program can run, and record
 CHUNK_SECONDS = 0.25  # what a call aims at, so that progress shows and a cancel is heard
 PROGRAMS = 8  # compiled programs kept; older ones are freed, so memory does not grow with the number of runs
+
+# LLVM's higher levels take longer here and make slower code (docs/performance.md).
+COMPILER_OPTIONS = {"cpu": {"xla_backend_optimization_level": 1}}
 
 # Adam, then decoupled weight decay; both are multiplied by the rate of the step.
 OPTIMIZER = optax.chain(optax.scale_by_adam(b1=0.9, b2=0.95), optax.add_decayed_weights(0.01))
@@ -70,12 +74,13 @@ def train_step(
         logits_nv, streams = forward(parameters, tokens_bt, config, list(zip(structures, scales, strict=True)))
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean(), streams
 
-    local = jax.value_and_grad(loss_of, has_aux=True)(state.parameters)
-    (loss, streams), gradient = jax.lax.pmean(local, "batch")
+    local, unravel = ravel_pytree(jax.value_and_grad(loss_of, has_aux=True)(state.parameters))
+    (loss, streams), gradient = unravel(jax.lax.pmean(local, "batch"))  # one exchange, not one for each parameter
     updates, optimizer = OPTIMIZER.update(gradient, state.optimizer, state.parameters)
     parameters = jax.tree.map(lambda parameter, update: parameter - rate * update, state.parameters, updates)
     block_norms_l = jnp.concatenate([jax.vmap(optax.tree.norm)(segment) for segment in gradient["segments"]])
-    return State(parameters, optimizer), Record(loss, optax.tree.norm(gradient), block_norms_l, streams)
+    gradient_norm = optax.tree.norm(gradient | {"segments": block_norms_l})
+    return State(parameters, optimizer), Record(loss, gradient_norm, block_norms_l, streams)
 
 
 def run_chunk(
@@ -88,9 +93,8 @@ def run_chunk(
     structures: tuple[Structure, ...],
 ) -> tuple[State, Record, jax.Array]:
     """`count` steps, fewer where loss or gradient norm stops being finite."""
-    step = partial(train_step, scales=scales, config=config, structures=structures)
-    record = jax.eval_shape(step, state, start_cb[0], rate_c[0])[1]
-    empty = jax.tree.map(lambda leaf: jnp.zeros((CHUNK, *leaf.shape), leaf.dtype), record)
+    scalar_c, layer_cl, stream_cl = (jnp.zeros((CHUNK, *shape)) for shape in ((), (config.layers,), (config.layers + 1,)))
+    empty = Record(scalar_c, scalar_c, layer_cl, Streams(stream_cl, layer_cl))
 
     def unfinished(carry: Any) -> jax.Array:
         done, finite, *_ = carry
@@ -98,7 +102,7 @@ def run_chunk(
 
     def advance(carry: Any) -> Any:
         done, _, state, records = carry
-        state, record = step(state, start_cb[done], rate_c[done])
+        state, record = train_step(state, start_cb[done], rate_c[done], scales, config, structures)
         records = jax.tree.map(lambda rows, row: rows.at[done].set(row), records, record)
         return done + 1, jnp.isfinite(record.loss) & jnp.isfinite(record.gradient_norm), state, records
 
@@ -132,7 +136,8 @@ def compiled(shape: RunConfig, structures: tuple[tuple[Structure, int], ...], on
     state, scales = abstract_arguments(shape, structures)
     start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
     rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
-    executable = jax.jit(sharded, donate_argnums=0).lower(state, scales, start_cb, rate_c, count).compile()
+    program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(on[0].platform))
+    executable = program.lower(state, scales, start_cb, rate_c, count).compile()
     return Program(executable, mesh, time.perf_counter() - started)
 
 
@@ -146,7 +151,8 @@ def train(config: RunConfig, program: Program) -> Iterator[History]:
     """The run's history, chunk by chunk as it is computed; it ends early where the run diverges. All is set up when this returns."""
     everywhere, split = (NamedSharding(program.mesh, spec) for spec in (P(), P(None, "batch")))
     parameters = initial_parameters(config)
-    state = jax.device_put(State(parameters, OPTIMIZER.init(parameters)), everywhere)
+    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
+    state = jax.device_put(State(parameters, zeros), everywhere)
     scales = jax.device_put([Scales.of(run) for _, run in PLACEMENTS[config.placement].segments(config.layers)], everywhere)
     return chunks(config, program, split, state, scales)
 

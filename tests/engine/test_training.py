@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.config import RunConfig
-from core.engine import baseline, training
+from core.engine import baseline, model, training
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
 from core.engine.training import PROGRAMS, compile_program, compiled, train
@@ -35,9 +35,9 @@ def test_a_run_is_the_one_of_the_articles_own_program(tiny: RunConfig, history_o
 
 
 def test_block_gradient_norms_are_those_of_each_blocks_parameters(tiny: RunConfig, history_of: HistoryOf) -> None:
-    model = baseline.Transformer(tiny)
+    transformer = baseline.Transformer(tiny)
     tokens_bu = (start_tokens_sb(tiny)[0][:, None] + np.arange(tiny.length + 1, dtype=np.int32)[None]) % 64
-    gradient = jax.jit(jax.grad(model.loss))(model.initial(), tokens_bu)
+    gradient = jax.jit(jax.grad(transformer.loss))(transformer.initial(), tokens_bu)
     expected_l = [np.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient[f"block_{i}"]))) for i in range(tiny.layers)]
     np.testing.assert_allclose(history_of(tiny).block_gradient_norm_sl[0], expected_l, rtol=1e-5)
 
@@ -78,6 +78,21 @@ def test_numbers_do_not_depend_on_how_steps_are_chunked(tiny: RunConfig, monkeyp
     assert [len(chunk) for chunk in one_by_one] == [1] * config.steps
     assert [len(chunk) for chunk in at_once] == [1, training.CHUNK, 8]
     assert_equal(sum(one_by_one[1:], one_by_one[0]), sum(at_once[1:], at_once[0]))
+
+
+def test_what_is_kept_for_the_backward_pass_does_not_change_the_numbers(
+    tiny: RunConfig, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed() -> tuple[History, int]:
+        compiled.cache_clear()
+        return history_of(tiny), compile_program(tiny, "cpu").run_chunk.memory_analysis().temp_size_in_bytes
+
+    kept, kept_bytes = computed()
+    monkeypatch.setattr(model, "KEPT_BYTES", 0)
+    recomputed, recomputed_bytes = computed()
+    compiled.cache_clear()
+    assert_equal(recomputed, kept, rtol=1e-4)
+    assert recomputed_bytes < kept_bytes
 
 
 def test_one_device_and_several_agree(tiny: RunConfig, history_of: HistoryOf) -> None:
@@ -137,7 +152,7 @@ def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.
 
         compile = lower
 
-    monkeypatch.setattr(jax, "jit", lambda function, donate_argnums: Executable())
+    monkeypatch.setattr(jax, "jit", lambda function, **options: Executable())
     compiled.cache_clear()
     first = weakref.ref(compile_program(tiny, "cpu").run_chunk)
     for heads in (1, 4, 8, 16):
