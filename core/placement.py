@@ -10,6 +10,7 @@ shown of a placement read the record below; a new placement is one entry of PLAC
 Glossary: L blocks; l = 1..L the index of a block.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,7 +26,7 @@ class Structure:
 
     attention: Sites = frozenset()
     feed_forward: Sites = frozenset()
-    learned_gate: Literal["scalar", "vector"] | None = None  # ReZero learns a scalar, LayerScale a vector
+    learned_gate: Literal["scalar", "vector"] | None = None  # one scalar for the whole block, or a vector for each sublayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,14 @@ class BlockSpec:
         return "outer" not in structure.attention | structure.feed_forward and self.alpha == 1.0
 
 
+Blocks = Callable[[int, int], BlockSpec]  # (l, L) to the l-th of L blocks
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     name: str  # the stable identifier, in URLs, files and commands
     title: str
-    block: Callable[[int, int], BlockSpec]  # (l, L) to the l-th of L blocks
+    block: Blocks
     final_norm: bool  # whether a norm follows the last block by default
     summary: str  # one sentence for somebody who chooses
     source: str  # authors, year, title
@@ -66,10 +70,45 @@ class Placement:
         return all(block.identity_path for _, run in self.segments(layers) for block in run)
 
 
-def same_sites(*sites: Site) -> Callable[[int, int], BlockSpec]:
-    """Every block and both of its sublayers with norms at the same sites, without scales."""
-    spec = BlockSpec(Structure(frozenset(sites), frozenset(sites)))
-    return lambda layer, layers: spec
+BRANCH = ("value", "attention_output", "mlp_in", "mlp_out")  # the matrices that a branch's output is linear in
+OUTPUTS = ("attention_output", "mlp_out")
+
+
+def gains(matrices: tuple[str, ...], gain: float) -> tuple[tuple[str, float], ...]:
+    return tuple((matrix, gain) for matrix in matrices)
+
+
+def same_sites(*sites: Site) -> Structure:
+    """Both sublayers with norms at the same sites."""
+    return Structure(frozenset(sites), frozenset(sites))
+
+
+def uniform(structure: Structure) -> Blocks:
+    """Every block alike, without scales."""
+    return lambda layer, layers: BlockSpec(structure)
+
+
+PRE, POST = same_sites("input"), same_sites("outer")
+
+
+def deepnorm(layer: int, layers: int) -> BlockSpec:
+    return BlockSpec(POST, alpha=(2 * layers) ** 0.25, init_gain=gains(BRANCH, (8 * layers) ** -0.25))
+
+
+def layerscale(layer: int, layers: int) -> BlockSpec:
+    epsilon = 0.1 if layers <= 18 else 1e-5 if layers <= 24 else 1e-6
+    return BlockSpec(Structure(PRE.attention, PRE.feed_forward, "vector"), gate=epsilon)
+
+
+def admin(layer: int, layers: int) -> BlockSpec:
+    sublayers = 2 * layers
+    return BlockSpec(POST, alpha=math.sqrt((sublayers + 1) / math.log(sublayers + 1) - 1))
+
+
+def keel(layer: int, layers: int) -> BlockSpec:
+    if layer == 1:
+        return BlockSpec(Structure(frozenset({"input"}), frozenset({"input", "outer"})))
+    return BlockSpec(same_sites("input", "outer"), alpha=2.0 * layers)
 
 
 PLACEMENTS: dict[str, Placement] = {
@@ -78,7 +117,7 @@ PLACEMENTS: dict[str, Placement] = {
         Placement(
             name="pre",
             title="Pre-Norm",
-            block=same_sites("input"),
+            block=uniform(PRE),
             final_norm=True,
             summary="The norm sits inside the branch, on what it reads. From block to block the stream is never normalized.",
             source="Xiong et al. 2020, On Layer Normalization in the Transformer Architecture",
@@ -88,7 +127,7 @@ PLACEMENTS: dict[str, Placement] = {
         Placement(
             name="post",
             title="Post-Norm",
-            block=same_sites("outer"),
+            block=uniform(POST),
             final_norm=False,
             summary="The norm sits on the stream, after the addition. Every path through the block passes it.",
             source="Vaswani et al. 2017, Attention Is All You Need",
@@ -98,12 +137,132 @@ PLACEMENTS: dict[str, Placement] = {
         Placement(
             name="none",
             title="No norm",
-            block=same_sites(),
+            block=uniform(same_sites()),
             final_norm=False,
             summary="Plain residual sublayers without any norm: what remains when the norms are taken out.",
             source="Zhang, Dauphin and Ma 2019, Fixup Initialization: Residual Learning Without Normalization",
             arxiv="1901.09321",
             used_by="Fixup and ReZero start from it and add an initialization or a gate",
+        ),
+        Placement(
+            name="deepnorm",
+            title="DeepNorm",
+            block=deepnorm,
+            final_norm=False,
+            summary="Post-Norm with a heavier stream, times (2L)^1/4, and branches that start smaller, times (8L)^-1/4.",
+            source="Wang et al. 2022, DeepNet: Scaling Transformers to 1,000 Layers",
+            arxiv="2203.00555",
+            used_by="MiniMax-Text-01; with other exponents GLM-130B",
+        ),
+        Placement(
+            name="residual_scaling",
+            title="Scaled branches",
+            block=lambda layer, layers: BlockSpec(PRE, gate=(2 * layers) ** -0.5),
+            final_norm=True,
+            summary="Pre-Norm whose branches are multiplied by 1/sqrt(2L), so that all of them together write one unit of variance.",
+            source="Marion et al. 2022, Scaling ResNets in the Large-depth Regime (a branch's scale is 1/sqrt of their number)",
+            arxiv="2206.06929",
+            used_by="a common remedy, under many names",
+        ),
+        Placement(
+            name="scaled_init",
+            title="Scaled initialization",
+            block=lambda layer, layers: BlockSpec(PRE, init_gain=gains(OUTPUTS, (2 * layers) ** -0.5)),
+            final_norm=True,
+            summary="Pre-Norm whose two output projections start 1/sqrt(2L) times as large; training may undo it.",
+            source="Radford et al. 2019, Language Models are Unsupervised Multitask Learners (GPT-2)",
+            arxiv="",
+            used_by="GPT-2 as its paper has it, nanoGPT, Megatron-LM",
+        ),
+        Placement(
+            name="sandwich",
+            title="Sandwich",
+            block=uniform(same_sites("input", "output")),
+            final_norm=True,
+            summary="A norm on what the branch reads and one on what it writes: no branch can write more than one unit.",
+            source="Ding et al. 2021, CogView: Mastering Text-to-Image Generation via Transformers",
+            arxiv="2105.13290",
+            used_by="CogView, Grok-1, Gemma 2 and 3, GLM-4-0414",
+        ),
+        Placement(
+            name="output",
+            title="Output norm",
+            block=uniform(same_sites("output")),
+            final_norm=True,
+            summary="The norm sits on what the branch writes; the branch itself reads the raw stream.",
+            source="OLMo team 2025, 2 OLMo 2 Furious",
+            arxiv="2501.00656",
+            used_by="OLMo 2; Swin Transformer V2 with another initialization",
+        ),
+        Placement(
+            name="sub",
+            title="Sub-LN",
+            block=lambda layer, layers: BlockSpec(same_sites("input", "inner"), init_gain=gains(BRANCH, math.sqrt(math.log(2 * layers)))),
+            final_norm=True,
+            summary="A second norm inside each branch, before its output projection, and matrices that start sqrt(ln 2L) times as large.",
+            source="Wang et al. 2022, Foundation Transformers (Magneto)",
+            arxiv="2210.06423",
+            used_by="BEiT-3, KOSMOS-1",
+        ),
+        Placement(
+            name="ln_scaling",
+            title="LayerNorm scaling",
+            block=lambda layer, layers: BlockSpec(PRE, input_scale=layer**-0.5),
+            final_norm=True,
+            summary="Pre-Norm whose norms in block l are multiplied by 1/sqrt(l), so that deep branches read, and write, less.",
+            source="Sun et al. 2025, The Curse of Depth in Large Language Models",
+            arxiv="2502.05795",
+            used_by="research models up to 1B parameters",
+        ),
+        Placement(
+            name="mix",
+            title="Mix-LN",
+            block=lambda layer, layers: BlockSpec(POST if layer <= layers // 4 else PRE),
+            final_norm=True,
+            summary="Post-Norm in the first quarter of the blocks, Pre-Norm in the rest.",
+            source="Li, Yin and Liu 2024, Mix-LN: Unleashing the Power of Deeper Layers by Combining Pre-LN and Post-LN",
+            arxiv="2412.13795",
+            used_by="research models up to 7B parameters",
+        ),
+        Placement(
+            name="admin",
+            title="Admin",
+            block=admin,
+            final_norm=False,
+            summary="Post-Norm whose stream weighs sqrt((n + 1)/ln(n + 1) - 1) as much as each of its n = 2L branches.",
+            source="Liu et al. 2020, Understanding the Difficulty of Training Transformers (the constants are admin-torch's)",
+            arxiv="2004.08249",
+            used_by="deep translation models",
+        ),
+        Placement(
+            name="rezero",
+            title="ReZero",
+            block=lambda layer, layers: BlockSpec(Structure(learned_gate="scalar"), gate=0.0),
+            final_norm=False,
+            summary="No norm at all. One learned number a block, zero at first, multiplies both of its branches.",
+            source="Bachlechner et al. 2020, ReZero is All You Need: Fast Convergence at Large Depth",
+            arxiv="2003.04887",
+            used_by="research models",
+        ),
+        Placement(
+            name="layerscale",
+            title="LayerScale",
+            block=layerscale,
+            final_norm=True,
+            summary="Pre-Norm whose branches pass learned scales that start small: 0.1, from 19 blocks on 1e-5, from 25 on 1e-6.",
+            source="Touvron et al. 2021, Going Deeper with Image Transformers (CaiT)",
+            arxiv="2103.17239",
+            used_by="CaiT, DeiT III, DINOv2",
+        ),
+        Placement(
+            name="keel",
+            title="Keel",
+            block=keel,
+            final_norm=False,
+            summary="Post-Norm with a norm in the branch, too, and a stream that weighs 2L times as much, but for the first block.",
+            source="Chen and Wei 2026, Post-LayerNorm Is Back: Stable, ExpressivE, and Deep",
+            arxiv="2601.19895",
+            used_by="research models of more than 1,000 sublayers",
         ),
     ]
 }

@@ -91,7 +91,7 @@ def initial_parameters(config: RunConfig) -> dict[str, Any]:
                 return stacked_kernels(config.seed, names_of[i], module, leaf.shape[1:], longest) * column_gains(
                     module, leaf.shape[-1], segments[i][1]
                 )
-            case ["segments", i, gate] if gate.endswith("_gate"):
+            case ["segments", i, gate] if gate.endswith("gate"):
                 return np.broadcast_to(
                     np.array([block.gate for block in segments[i][1]], np.float32).reshape(-1, *[1] * (len(leaf.shape) - 1)), leaf.shape
                 )

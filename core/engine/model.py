@@ -54,8 +54,9 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(self, x_nd: jax.Array, scales: Scales) -> jax.Array:
-        x_nd = self.residual("attention", self.structure.attention, self.attention, x_nd, scales)
-        return self.residual("mlp", self.structure.feed_forward, self.feed_forward, x_nd, scales)
+        attention_gate, mlp_gate = self.gates(x_nd.shape[-1], scales)
+        x_nd = self.residual("attention", self.structure.attention, self.attention, x_nd, scales._replace(gate=attention_gate))
+        return self.residual("mlp", self.structure.feed_forward, self.feed_forward, x_nd, scales._replace(gate=mlp_gate))
 
     def residual(self, sublayer: str, sites: Sites, branch: Branch, x_nd: jax.Array, scales: Scales) -> jax.Array:
         def norm(site: Site, y_nd: jax.Array) -> jax.Array:
@@ -63,14 +64,20 @@ class Block(nn.Module):
 
         y_nd = scales.input_scale * norm("input", x_nd)
         y_nd = branch(y_nd, lambda inner_nf: norm("inner", inner_nf))
-        y_nd = self.gate(sublayer, x_nd.shape[-1], scales) * norm("output", y_nd)
+        y_nd = scales.gate * norm("output", y_nd)
         return norm("outer", scales.alpha * x_nd + y_nd)
 
-    def gate(self, sublayer: str, width: int, scales: Scales) -> jax.Array:
-        learned = self.structure.learned_gate
-        if learned is None:
-            return scales.gate
-        return self.param(f"{sublayer}_gate", nn.initializers.zeros_init(), (width,) if learned == "vector" else ())
+    def gates(self, width: int, scales: Scales) -> tuple[jax.Array, jax.Array]:
+        """What multiplies the two branches; `core.engine.initialization` sets the learned ones to the placement's initial value."""
+        zeros = nn.initializers.zeros_init()
+        match self.structure.learned_gate:
+            case "scalar":
+                gate = self.param("gate", zeros, ())
+                return gate, gate
+            case "vector":
+                return self.param("attention_gate", zeros, (width,)), self.param("mlp_gate", zeros, (width,))
+            case _:
+                return scales.gate, scales.gate
 
     def attention(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
         tokens, width = x_nd.shape

@@ -26,7 +26,6 @@ def post_then_pre(layer: int, layers: int) -> BlockSpec:
 
 
 MADE_UP: dict[str, Callable[[int, int], BlockSpec]] = {
-    "sandwich": lambda layer, layers: BlockSpec(Structure(*2 * [frozenset({"input", "output"})])),
     "inner": scaled(Structure(frozenset({"input", "inner"}), frozenset({"inner"}))),
     "every": scaled(EVERY_SITE),
     "scalar": scaled(Structure(learned_gate="scalar")),

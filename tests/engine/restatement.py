@@ -53,7 +53,8 @@ def residual(config: RunConfig, spec: BlockSpec, parameters: Parameters, sublaye
     else:
         inside_nf = gelu(dense(parameters["mlp_in"], read_nd))
     written_nd = dense(parameters["attention_output" if sublayer == "attention" else "mlp_out"], at("inner", inside_nf))
-    gate = parameters[f"{sublayer}_gate"] if spec.structure.learned_gate else spec.gate
+    learned = {"scalar": "gate", "vector": f"{sublayer}_gate", None: ""}[spec.structure.learned_gate]
+    gate = parameters.get(learned, spec.gate)
     return at("outer", spec.alpha * x_nd + gate * at("output", written_nd))
 
 

@@ -43,11 +43,14 @@ def test_gains_multiply_the_matrices_that_they_name_and_no_others(tiny: RunConfi
     np.testing.assert_array_equal(scaled["output"]["kernel"], plain["output"]["kernel"])
 
 
-@pytest.mark.parametrize(("placement", "shape"), [("scalar", ()), ("vector", (16,))])
-def test_learned_gates_start_at_the_value_of_their_block(tiny: RunConfig, made_up: list[str], placement: str, shape: tuple[int]) -> None:
+@pytest.mark.parametrize(("placement", "gates", "shape"), [("scalar", ["gate"], ()), ("vector", ["attention_gate", "mlp_gate"], (16,))])
+def test_learned_gates_start_at_the_value_of_their_block(
+    tiny: RunConfig, made_up: list[str], placement: str, gates: list[str], shape: tuple[int]
+) -> None:
     parameters = unrolled(initial_parameters(replace(tiny, placement=placement)))
     for i in range(tiny.layers):
-        for gate in ("attention_gate", "mlp_gate"):
+        assert [name for name in parameters[f"block_{i}"] if name.endswith("gate")] == gates
+        for gate in gates:
             value = PLACEMENTS[placement].block(i + 1, tiny.layers).gate
             np.testing.assert_array_equal(parameters[f"block_{i}"][gate], np.full(shape, value, np.float32))
 

@@ -55,7 +55,7 @@ def test_loss_and_gradient_equal_those_of_the_articles_model(placement: str) -> 
 @pytest.mark.usefixtures("float64", "made_up")
 @pytest.mark.parametrize(
     ("placement", "norm"),
-    [(name, "layernorm") for name in ("pre", "post", "none", "sandwich", "inner", "every", "scalar", "vector", "mixed")]
+    [(name, "layernorm") for name in (*PLACEMENTS, "inner", "every", "scalar", "vector", "mixed")]
     + [(name, "rmsnorm") for name in ("pre", "post", "every")],
 )
 def test_loss_and_gradient_equal_those_of_the_equation(placement: str, norm: str) -> None:
