@@ -36,13 +36,12 @@ def editor() -> None:
 
 def placement_controls(config: RunConfig) -> None:
     control(
-        st.segmented_control,
+        st.selectbox,
         "placement",
         "Norm placement",
         options=list(PLACEMENTS),
         format_func=lambda name: PLACEMENTS[name].title,
-        required=True,
-        help="\n".join(f"- **{placement.title}.** {placement.summary}" for placement in PLACEMENTS.values()),
+        help="Where the norms sit in each block, and what scales come with them.",
     )
     st.caption(PLACEMENTS[config.placement].summary)
     control(
