@@ -98,7 +98,7 @@ def rmsnorm(page: Visitor) -> None:
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
-        (lambda page: page.control("radio", "Post-Norm").click(), "?run1=post~norm-rmsnorm~layers-2&run2=none"),
+        (lambda page: page.control("slider", "Depth").press("ArrowRight"), "?run1=pre~norm-rmsnorm~layers-3&run2=none"),
         (lambda page: page.control("slider", "Learning rate").press("ArrowRight"), "?run1=pre~norm-rmsnorm~layers-2~lr-0.003&run2=none"),
         (lambda page: page.page.locator(".st-key-edit2 button:visible").click(), "?run1=pre~norm-rmsnorm~layers-2&run2=none&edit=2"),
     ],
