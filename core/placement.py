@@ -4,20 +4,22 @@ Every placement in the literature is a choice of sites and scales in one equatio
 
     x' = N_outer(alpha x + gate N_output(F(s N_input(x)))),    with N_inner inside F, before its output projection,
 
-applied to the attention and to the feed-forward sublayer of each block. The forward pass, the initialization and everything that is
-shown of a placement read the record below; a new placement is one entry of PLACEMENTS.
+applied to the attention and to the feed-forward sublayer of each block. A few placements add to it: norms and gains of the single heads,
+a second way for the block's input, a norm on the embedding, a second stream. The forward pass, the initialization and everything that
+is shown of a placement read the record below; a new placement is one entry of PLACEMENTS.
 
 Glossary: L blocks; l = 1..L the index of a block.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
 Site = Literal["input", "inner", "output", "outer"]
 Sites = frozenset[Site]
+Matrix = Literal["query", "key", "value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,9 @@ class Structure:
     attention: Sites = frozenset()
     feed_forward: Sites = frozenset()
     learned_gate: Literal["scalar", "vector"] | None = None  # one scalar for the whole block, or a vector for each sublayer
+    head_norms: frozenset[Matrix] = frozenset()  # what of each attention head is normalized, over the head's width
+    head_gain: bool = False  # a learned factor for each attention head, one at first, before N_inner
+    block_skip: bool = False  # the block's input is added to the feed-forward sublayer's sum, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,15 @@ class BlockSpec:
         return "outer" not in structure.attention | structure.feed_forward and self.alpha == 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What of all blocks, and around them, must be known to compile them."""
+
+    segments: tuple[tuple[Structure, int], ...]  # runs of blocks of equal structure, bottom first
+    embedding_norm: bool = False
+    dual_stream: bool = False
+
+
 Blocks = Callable[[int, int], BlockSpec]  # (l, L) to the l-th of L blocks
 
 
@@ -59,6 +73,12 @@ class Placement:
     source: str  # authors, year, title
     arxiv: str
     used_by: str
+    embedding_norm: bool = False  # x_0 is the normalized embedding
+    dual_stream: bool = False  # a second stream only adds up what the branches write; the head reads x_L + N(it), N the final norm
+
+    def stack(self, layers: int) -> Stack:
+        segments = tuple((structure, len(run)) for structure, run in self.segments(layers))
+        return Stack(segments, self.embedding_norm, self.dual_stream)
 
     def segments(self, layers: int) -> list[tuple[Structure, list[BlockSpec]]]:
         """The blocks, bottom first, in runs of equal structure: each run is one scan."""
@@ -66,8 +86,8 @@ class Placement:
         return [(structure, list(run)) for structure, run in groupby(blocks, key=lambda block: block.structure)]
 
     def identity_path(self, layers: int) -> bool:
-        """Whether the embedding reaches the end of the stack without passing a norm or a scale."""
-        return all(block.identity_path for _, run in self.segments(layers) for block in run)
+        """Whether x_0 reaches the end of the stack, on one of its streams, without passing a norm or a scale."""
+        return self.dual_stream or all(block.identity_path for _, run in self.segments(layers) for block in run)
 
 
 BRANCH = ("value", "attention_output", "mlp_in", "mlp_out")  # the matrices that a branch's output is linear in
@@ -89,6 +109,10 @@ def uniform(structure: Structure) -> Blocks:
 
 
 PRE, POST = same_sites("input"), same_sites("outer")
+
+
+NORMFORMER = Structure(frozenset({"input", "output"}), frozenset({"input", "inner"}), head_gain=True)
+HYBRID = Structure(frozenset({"outer"}), frozenset(), head_norms=frozenset({"query", "key", "value"}))
 
 
 def deepnorm(layer: int, layers: int) -> BlockSpec:
@@ -175,6 +199,16 @@ PLACEMENTS: dict[str, Placement] = {
             used_by="GPT-2 as its paper has it, nanoGPT, Megatron-LM",
         ),
         Placement(
+            name="normformer",
+            title="NormFormer",
+            block=uniform(NORMFORMER),
+            final_norm=True,
+            summary="Pre-Norm with a learned gain on each head, a norm on what attention writes and one inside the feed-forward branch.",
+            source="Shleifer, Weston and Ott 2021, NormFormer: Improved Transformer Pretraining with Extra Normalization",
+            arxiv="2110.09456",
+            used_by="fairseq's language models",
+        ),
+        Placement(
             name="sandwich",
             title="Sandwich",
             block=uniform(same_sites("input", "output")),
@@ -183,6 +217,17 @@ PLACEMENTS: dict[str, Placement] = {
             source="Ding et al. 2021, CogView: Mastering Text-to-Image Generation via Transformers",
             arxiv="2105.13290",
             used_by="CogView, Grok-1, Gemma 2 and 3, GLM-4-0414",
+        ),
+        Placement(
+            name="peri",
+            title="Peri-LN",
+            block=uniform(same_sites("input", "output")),
+            final_norm=True,
+            summary="Sandwich that also normalizes the embedding, so that the stream starts at one unit and grows by one unit a branch.",
+            source="Kim et al. 2025, Peri-LN: Revisiting Normalization Layer in the Transformer Architecture",
+            arxiv="2502.02732",
+            used_by="its blocks, without the embedding norm, in Gemma 2 and 3",
+            embedding_norm=True,
         ),
         Placement(
             name="output",
@@ -233,6 +278,37 @@ PLACEMENTS: dict[str, Placement] = {
             source="Liu et al. 2020, Understanding the Difficulty of Training Transformers (the constants are admin-torch's)",
             arxiv="2004.08249",
             used_by="deep translation models",
+        ),
+        Placement(
+            name="b2t",
+            title="B2T",
+            block=uniform(replace(POST, block_skip=True)),
+            final_norm=False,
+            summary="Post-Norm with a second way around: the block's input is also added just before its last norm.",
+            source="Takase et al. 2022, B2T Connection: Serving Stability and Performance in Deep Transformers",
+            arxiv="2206.00330",
+            used_by="deep translation models",
+        ),
+        Placement(
+            name="residual_dual",
+            title="ResiDual",
+            block=uniform(POST),
+            final_norm=True,
+            summary="Post-Norm blocks beside a second stream that only adds up what they write; the output reads both.",
+            source="Xie et al. 2023, ResiDual: Transformer with Dual Residual Connections",
+            arxiv="2304.14802",
+            used_by="translation models",
+            dual_stream=True,
+        ),
+        Placement(
+            name="hybrid",
+            title="HybridNorm",
+            block=lambda layer, layers: BlockSpec(HYBRID, init_gain=gains(OUTPUTS, (2 * layers) ** -0.5)),
+            final_norm=True,
+            summary="Norms on each head's queries, keys and values, and one on the stream between attention and feed-forward.",
+            source="Zhuo et al. 2025, HybridNorm: Towards Stable and Efficient Transformer Training via Hybrid Normalization",
+            arxiv="2503.04598",
+            used_by="research models of up to 7B parameters",
         ),
         Placement(
             name="rezero",
