@@ -122,6 +122,12 @@ def parser() -> Parser:
         default=argparse.SUPPRESS,
         help="whether a norm follows the last block (default: as the placement has it)",
     )
+    train.add_argument(
+        "--qk-norm",
+        action=argparse.BooleanOptionalAction,
+        default=argparse.SUPPRESS,
+        help="whether each head's queries and keys are normalized (default: no, unless the placement does)",
+    )
     for computing in (article, train):
         computing.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="auto prefers a GPU (default: auto)")
         computing.add_argument("--csv", metavar="FILE", help="write a line per run and step; - is standard output")

@@ -12,7 +12,7 @@ from typing import Any, Self
 from core.placement import PLACEMENTS
 
 VOCABULARY = 64  # V
-NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
+NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "dyt": "DyT"}
 CHOICES: dict[str, Collection[str]] = {"placement": PLACEMENTS, "norm": NORMS}
 ENGINE_FORMAT = 2  # part of every key: raise it when a change of the engine moves the numbers
 
@@ -29,6 +29,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**31 - 1),
 }
 FRACTIONAL = {"learning_rate", "warmup"}
+SWITCHES = {"final_norm", "qk_norm"}
 TRUTHS = {"true": True, "false": False}  # as URLs have them
 SHORT_NAMES = {"learning_rate": "lr"}  # as URLs and the command line have it
 LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
@@ -49,6 +50,7 @@ class RunConfig:
     placement: str = "pre"
     norm: str = "layernorm"
     final_norm: bool | None = None  # None becomes the placement's own
+    qk_norm: bool = False  # whether each head's queries and keys are normalized, whatever the placement
     layers: int = 12  # L
     width: int = 64  # D
     heads: int = 4  # H
@@ -132,10 +134,10 @@ def legal(name: str, value: Any) -> Any:
         if isinstance(value, str) and value in CHOICES[name]:
             return value
         raise ConfigError(f"{name} is {shown(value)}; it must be one of {', '.join(CHOICES[name])}.")
-    if name == "final_norm":
+    if name in SWITCHES:
         truth = TRUTHS.get(value.lower()) if isinstance(value, str) else value
         if not isinstance(truth, bool):
-            raise ConfigError(f"final_norm is {shown(value)}; it must be true or false.")
+            raise ConfigError(f"{name} is {shown(value)}; it must be true or false.")
         return truth
     least, most = LIMITS[name]
     parsed = number(value)

@@ -9,6 +9,7 @@ from core.placement import PLACEMENTS
 TEXTS: dict[str, Callable[[Any], str]] = {
     "norm": lambda norm: NORMS[norm],
     "final_norm": lambda final: "final norm" if final else "no final norm",
+    "qk_norm": lambda _: "QK-norm",
     "layers": lambda layers: f"{layers} blocks" if layers > 1 else "1 block",
     "width": lambda width: f"width {width}",
     "heads": lambda heads: f"{heads} heads" if heads > 1 else "1 head",
@@ -32,7 +33,9 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
-    """Whether a field tells this run from another; the final norm only where it is not its placement's own."""
+    """Whether a field tells this run from another; the norms that can be switched only where they are not as usual."""
     if field == "final_norm":
         return config.final_norm != PLACEMENTS[config.placement].final_norm
+    if field == "qk_norm":
+        return config.qk_norm
     return len({getattr(other, field) for other in configs}) > 1

@@ -198,7 +198,8 @@ def configs() -> st.SearchStrategy[RunConfig]:
         for name, limits in LIMITS.items()
         if name not in ("width", "heads")
     }
-    choices = {"placement": st.sampled_from(list(PLACEMENTS)), "norm": st.sampled_from(list(NORMS)), "final_norm": st.booleans()}
+    choices = {"placement": st.sampled_from(list(PLACEMENTS)), "norm": st.sampled_from(list(NORMS))}
+    choices |= {"final_norm": st.booleans(), "qk_norm": st.booleans()}
     return st.builds(RunConfig, width=st.sampled_from([16, 48, 256]), heads=st.sampled_from([1, 2, 8]), **numbers, **choices)
 
 

@@ -23,6 +23,7 @@ def configs(draw: st.DrawFn) -> RunConfig:
         placement=draw(st.sampled_from(list(PLACEMENTS))),
         norm=draw(st.sampled_from(list(NORMS))),
         final_norm=draw(st.booleans()),
+        qk_norm=draw(st.booleans()),
         layers=whole("layers"),
         width=width,
         heads=draw(st.sampled_from([heads for heads in range(1, width + 1) if width % heads == 0])),

@@ -8,7 +8,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.config import CHOICES, FRACTIONAL, LIMITS, LONG_NAMES, NORMS, URL_SEPARATOR, ConfigError, RunConfig, admit, host_most, legal
+from core.config import (
+    CHOICES,
+    FRACTIONAL,
+    LIMITS,
+    LONG_NAMES,
+    NORMS,
+    SWITCHES,
+    URL_SEPARATOR,
+    ConfigError,
+    RunConfig,
+    admit,
+    host_most,
+    legal,
+)
 from core.placement import PLACEMENTS
 
 
@@ -21,7 +34,7 @@ def configs(draw: st.DrawFn) -> RunConfig:
     }
     values["heads"] = draw(st.sampled_from([heads for heads in range(1, values["width"] + 1) if values["width"] % heads == 0]))
     values |= {name: draw(st.sampled_from(sorted(choices))) for name, choices in CHOICES.items()}
-    return RunConfig(**values, final_norm=draw(st.sampled_from([None, True, False])))
+    return RunConfig(**values, final_norm=draw(st.sampled_from([None, True, False])), qk_norm=draw(st.booleans()))
 
 
 ABSURD = [
@@ -62,8 +75,8 @@ def test_the_command_says_what_the_run_is(config: RunConfig) -> None:
     values: dict[str, Any] = {}
     while words[4:]:
         flag = words.pop(4).removeprefix("--").replace("-", "_")
-        if flag.removeprefix("no_") == "final_norm":
-            values["final_norm"] = not flag.startswith("no_")
+        if (switch := flag.removeprefix("no_")) in SWITCHES:
+            values[switch] = not flag.startswith("no_")
         else:
             values[LONG_NAMES.get(flag, flag)] = words.pop(4)
     assert RunConfig.from_dict(values) == config
@@ -115,15 +128,18 @@ def test_whole_numbers_are_whole(name: str) -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(RunConfig)])
 @pytest.mark.parametrize("value", ABSURD, ids=[f"{i}" for i in range(len(ABSURD))])
 def test_absurd_values_are_refused_in_one_sentence(name: str, value: Any) -> None:
-    if name == "final_norm" and (value is None or isinstance(value, bool)):
-        assert RunConfig(final_norm=value).final_norm is (value is not False)
+    if isinstance(value, bool) and name in SWITCHES:
+        assert getattr(RunConfig(**{name: value}), name) is value
+        return
+    if (name, value) == ("final_norm", None):
+        assert RunConfig(final_norm=None).final_norm is True
         return
     with pytest.raises(ConfigError) as refusal:
         RunConfig(**{name: value})
     sentence = str(refusal.value)
     assert sentence.startswith(f"{name} is ")
     assert "; it must be " in sentence
-    assert len(sentence) < 200
+    assert len(sentence) - len(", ".join(CHOICES.get(name, ""))) < 200
     assert "\n" not in sentence
 
 

@@ -45,6 +45,10 @@ def test_what_differs_is_named(change: dict[str, object], name: str) -> None:
     assert labels([plain, replace(plain, **change)])[1] == f"Pre-Norm · no warmup · {name}"
 
 
+def test_qk_norm_is_named_where_it_is_on() -> None:
+    assert labels([RunConfig(), RunConfig(qk_norm=True)]) == ["Pre-Norm · no warmup", "Pre-Norm · no warmup · QK-norm"]
+
+
 def test_a_final_norm_is_named_where_it_is_not_its_placements_own() -> None:
     assert labels([RunConfig(final_norm=False)]) == ["Pre-Norm · no warmup · no final norm"]
     assert labels([RunConfig("post", final_norm=True), RunConfig("post")]) == [
@@ -65,6 +69,7 @@ def test_every_setting_has_a_text() -> None:
             layers=st.integers(1, 3),
             warmup=st.sampled_from([0, 0.001, 0.5]),
             final_norm=st.sampled_from([None, True]),
+            qk_norm=st.booleans(),
         )
     )
 )

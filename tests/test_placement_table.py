@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from core.placement import PLACEMENTS, BlockSpec
 
 DEPTHS = st.integers(1, 96)
-IDENTITY_PATHS = {"pre", "none", "residual_scaling", "scaled_init", "sandwich", "output", "sub", "ln_scaling", "rezero", "layerscale"}
+UNTOUCHED = {"pre", "none", "residual_scaling", "scaled_init", "normformer", "sandwich", "peri", "output", "sub", "ln_scaling"}
+IDENTITY_PATHS = UNTOUCHED | {"rezero", "layerscale", "residual_dual"}
 
 
 def blocks(name: str, layers: int) -> list[BlockSpec]:

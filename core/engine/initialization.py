@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from core.config import VOCABULARY, RunConfig
-from core.engine.model import Scales, block_of
-from core.placement import PLACEMENTS, BlockSpec, Structure
+from core.engine.model import DYT_ALPHA, NORM_MODULES, Scales, block_of
+from core.placement import PLACEMENTS, BlockSpec, Stack, Structure
 
 OUTPUT_STD = np.float32(0.02)
 TRUNCATED_STD = np.float32(0.87962566103423978)  # of a standard normal cut at -2 and 2
@@ -54,7 +54,7 @@ def column_gains(module: str, columns: int, run: list[BlockSpec]) -> np.ndarray:
     return np.repeat(gain_lm, columns // len(matrices), axis=1)[:, None, :]
 
 
-def parameter_shapes(config: RunConfig, structures: tuple[tuple[Structure, int], ...]) -> dict[str, Any]:
+def parameter_shapes(config: RunConfig, stack: Stack) -> dict[str, Any]:
     """The parameters' layout, which `core.engine.model.forward` reads; each run of blocks is stacked along a leading axis."""
 
     def stacked(structure: Structure, count: int) -> Any:
@@ -65,18 +65,21 @@ def parameter_shapes(config: RunConfig, structures: tuple[tuple[Structure, int],
     def array(*shape: int) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(shape, jnp.float32)
 
-    final = {"scale": array(config.width)} | ({"bias": array(config.width)} if config.norm == "layernorm" else {})
+    norm = jax.eval_shape(NORM_MODULES[config.norm]().init, jax.ShapeDtypeStruct((2,), jnp.uint32), array(config.width))["params"]
     return {
         "embedding": {"embedding": array(VOCABULARY, config.width)},
         "position": array(config.length, config.width),
-        "segments": [stacked(structure, count) for structure, count in structures],
+        "segments": [stacked(structure, count) for structure, count in stack.segments],
         "output": {"kernel": array(config.width, VOCABULARY)},
-    } | ({"final_norm": final} if config.final_norm else {})
+        **({"embedding_norm": norm} if stack.embedding_norm else {}),
+        **({"final_norm": norm} if config.final_norm else {}),
+    }
 
 
 def initial_parameters(config: RunConfig) -> dict[str, Any]:
     """The parameters that a run starts from: float32, on the host."""
-    segments = PLACEMENTS[config.placement].segments(config.layers)
+    placement = PLACEMENTS[config.placement]
+    segments = placement.segments(config.layers)
     names = iter(f"block_{i}" for i in range(config.layers))
     names_of = [list(islice(names, len(run))) for _, run in segments]
     longest = 4 * config.width**2
@@ -95,10 +98,11 @@ def initial_parameters(config: RunConfig) -> dict[str, Any]:
                 return np.broadcast_to(
                     np.array([block.gate for block in segments[i][1]], np.float32).reshape(-1, *[1] * (len(leaf.shape) - 1)), leaf.shape
                 )
-            case [*_, "scale"]:
+            case [*_, "scale" | "head_gain"]:
                 return np.ones(leaf.shape, np.float32)
+            case [*_, "alpha"]:
+                return np.full(leaf.shape, DYT_ALPHA, np.float32)
             case _:
                 return np.zeros(leaf.shape, np.float32)
 
-    structures = tuple((structure, len(run)) for structure, run in segments)
-    return jax.tree_util.tree_map_with_path(initial, parameter_shapes(config, structures))
+    return jax.tree_util.tree_map_with_path(initial, parameter_shapes(config, placement.stack(config.layers)))

@@ -5,19 +5,39 @@ Outside attention the tokens are one axis: the matrix products are larger and XL
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
 from core.config import RunConfig
-from core.placement import BlockSpec, Site, Sites, Structure
+from core.placement import BlockSpec, Matrix, Site, Sites, Stack, Structure
 
-NORM_MODULES = {"layernorm": nn.LayerNorm, "rmsnorm": nn.RMSNorm}
 EPSILON = 1e-6
+DYT_ALPHA = 0.5  # at first
 KEPT_BYTES = 2**28  # on a device, of what the dense layers computed: as much as is kept for the backward pass
 Branch = Callable[[jax.Array, Callable[[jax.Array], jax.Array]], jax.Array]
+
+
+class DyT(nn.Module):
+    """gamma tanh(alpha x) + beta, with one learned number alpha: it takes a norm's place (Zhu et al. 2025, arXiv 2503.10622)."""
+
+    @nn.compact
+    def __call__(self, x_nd: jax.Array) -> jax.Array:
+        alpha = self.param("alpha", nn.initializers.constant(DYT_ALPHA), ())
+        scale_d = self.param("scale", nn.initializers.ones_init(), (x_nd.shape[-1],))
+        bias_d = self.param("bias", nn.initializers.zeros_init(), (x_nd.shape[-1],))
+        return scale_d * jnp.tanh(alpha * x_nd) + bias_d
+
+
+NORM_MODULES: dict[str, Callable[..., nn.Module]] = {
+    "layernorm": partial(nn.LayerNorm, epsilon=EPSILON),
+    "rmsnorm": partial(nn.RMSNorm, epsilon=EPSILON),
+    "dyt": DyT,
+}
 
 
 class Scales(NamedTuple):
@@ -45,7 +65,10 @@ def norm_name(sublayer: str, sites: Sites, site: Site) -> str:
 
 
 class Block(nn.Module):
-    """Attention, then feed-forward, each a residual sublayer with norms at its structure's sites."""
+    """Attention, then feed-forward, each a residual sublayer with norms at its structure's sites.
+
+    Maps the stream to the stream above, and to the sum of what the two branches wrote.
+    """
 
     structure: Structure
     norm: str
@@ -53,19 +76,25 @@ class Block(nn.Module):
     length: int
 
     @nn.compact
-    def __call__(self, x_nd: jax.Array, scales: Scales) -> jax.Array:
+    def __call__(self, x_nd: jax.Array, scales: Scales) -> tuple[jax.Array, jax.Array]:
+        structure, skip = self.structure, x_nd if self.structure.block_skip else 0.0
         attention_gate, mlp_gate = self.gates(x_nd.shape[-1], scales)
-        x_nd = self.residual("attention", self.structure.attention, self.attention, x_nd, scales._replace(gate=attention_gate))
-        return self.residual("mlp", self.structure.feed_forward, self.feed_forward, x_nd, scales._replace(gate=mlp_gate))
+        h_nd, attended_nd = self.residual("attention", structure.attention, self.attention, x_nd, scales._replace(gate=attention_gate))
+        out_nd, fed_nd = self.residual("mlp", structure.feed_forward, self.feed_forward, h_nd, scales._replace(gate=mlp_gate), skip)
+        return out_nd, attended_nd + fed_nd
 
-    def residual(self, sublayer: str, sites: Sites, branch: Branch, x_nd: jax.Array, scales: Scales) -> jax.Array:
+    def residual(
+        self, sublayer: str, sites: Sites, branch: Branch, x_nd: jax.Array, scales: Scales, skip: jax.Array | float = 0.0
+    ) -> tuple[jax.Array, jax.Array]:
+        """The sublayer's output, and what its branch adds to the stream; `skip` is added, too."""
+
         def norm(site: Site, y_nd: jax.Array) -> jax.Array:
-            return NORM_MODULES[self.norm](epsilon=EPSILON, name=norm_name(sublayer, sites, site))(y_nd) if site in sites else y_nd
+            return NORM_MODULES[self.norm](name=norm_name(sublayer, sites, site))(y_nd) if site in sites else y_nd
 
         y_nd = scales.input_scale * norm("input", x_nd)
         y_nd = branch(y_nd, lambda inner_nf: norm("inner", inner_nf))
         y_nd = scales.gate * norm("output", y_nd)
-        return norm("outer", scales.alpha * x_nd + y_nd)
+        return norm("outer", scales.alpha * x_nd + y_nd + skip), y_nd
 
     def gates(self, width: int, scales: Scales) -> tuple[jax.Array, jax.Array]:
         """What multiplies the two branches; `core.engine.initialization` sets the learned ones to the placement's initial value."""
@@ -82,12 +111,18 @@ class Block(nn.Module):
     def attention(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
         tokens, width = x_nd.shape
         qkv_3nd = jnp.split(nn.Dense(3 * width, name="qkv")(x_nd), 3, axis=-1)
-        query_bthk, key_bthk, value_bthk = (one_nd.reshape(-1, self.length, self.heads, width // self.heads) for one_nd in qkv_3nd)
+        query_bthk, key_bthk, value_bthk = map(self.of_heads, get_args(Matrix), qkv_3nd)
         scores_bhts = jnp.einsum("bthk,bshk->bhts", query_bthk, key_bthk) / jnp.sqrt(width // self.heads).astype(x_nd.dtype)
         causal_ts = jnp.tril(jnp.ones((self.length, self.length), bool))
         weights_bhts = nn.softmax(jnp.where(causal_ts, scores_bhts, jnp.finfo(x_nd.dtype).min))
-        heads_nd = jnp.einsum("bhts,bshk->bthk", weights_bhts, value_bthk).reshape(tokens, width)
-        return nn.Dense(width, name="attention_output")(inner_norm(heads_nd))
+        heads_bthk = jnp.einsum("bhts,bshk->bthk", weights_bhts, value_bthk)
+        if self.structure.head_gain:
+            heads_bthk = self.param("head_gain", nn.initializers.ones_init(), (self.heads, 1)) * heads_bthk
+        return nn.Dense(width, name="attention_output")(inner_norm(heads_bthk.reshape(tokens, width)))
+
+    def of_heads(self, matrix: Matrix, y_nd: jax.Array) -> jax.Array:
+        y_bthk = y_nd.reshape(-1, self.length, self.heads, y_nd.shape[-1] // self.heads)
+        return NORM_MODULES[self.norm](name=f"{matrix}_norm")(y_bthk) if matrix in self.structure.head_norms else y_bthk
 
     def feed_forward(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
         width = x_nd.shape[-1]
@@ -96,6 +131,8 @@ class Block(nn.Module):
 
 
 def block_of(config: RunConfig, structure: Structure) -> Block:
+    if config.qk_norm:
+        structure = replace(structure, head_norms=structure.head_norms | {"query", "key"})
     return Block(structure, config.norm, config.heads, config.length)
 
 
@@ -119,28 +156,37 @@ def recomputed(stream_size: int) -> Callable[..., bool]:
 
 
 def forward(
-    parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, segments: list[tuple[Structure, Scales]]
+    parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, stack: Stack, scales: list[Scales]
 ) -> tuple[jax.Array, Streams]:
     """Logits (N, V) for tokens (B, T), and the measures of the stream.
 
-    `parameters["segments"][i]` holds the parameters of the i-th run of blocks of equal structure, stacked along a leading axis.
+    `parameters["segments"][i]` and `scales[i]` hold those of the i-th run of blocks of equal structure, stacked along a leading axis.
     """
+
+    def norm(name: str, y_nd: jax.Array) -> Any:
+        return NORM_MODULES[config.norm]().apply({"params": parameters[name]}, y_nd)
+
     x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
+    if stack.embedding_norm:
+        x_nd = norm("embedding_norm", x_nd)
+    sum_nd = x_nd if stack.dual_stream else None
     rms_l, ratio_l = [rms(x_nd)[None]], []
     policy = recomputed(x_nd.size * config.layers)
-    for (structure, scales), stacked in zip(segments, parameters["segments"], strict=True):
+    for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, strict=True):
         apply = jax.checkpoint(block_of(config, structure).apply, policy=policy)
 
-        def layer(x_nd: jax.Array, block: tuple[Any, Scales], apply: Any = apply) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            parameters, scales = block
-            after_nd = apply({"params": parameters}, x_nd, scales)
+        def layer(carry: tuple[Any, Any], block: tuple[Any, Scales], apply: Any = apply) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+            (x_nd, sum_nd), (parameters, scales) = carry, block
+            after_nd, written_nd = apply({"params": parameters}, x_nd, scales)
             before_nd, result_nd = jax.lax.stop_gradient((x_nd, after_nd))
-            return after_nd, (rms(result_nd), update_ratio(before_nd, result_nd))
+            measured = rms(result_nd), update_ratio(before_nd, result_nd)
+            return (after_nd, sum_nd if sum_nd is None else sum_nd + written_nd), measured
 
-        x_nd, (segment_rms_l, segment_ratio_l) = jax.lax.scan(layer, x_nd, (stacked, scales))
+        (x_nd, sum_nd), (segment_rms_l, segment_ratio_l) = jax.lax.scan(layer, (x_nd, sum_nd), tuple(stacked))
         rms_l.append(segment_rms_l)
         ratio_l.append(segment_ratio_l)
+    end_nd = x_nd if sum_nd is None else sum_nd
     if config.final_norm:
-        x_nd = NORM_MODULES[config.norm](epsilon=EPSILON).apply({"params": parameters["final_norm"]}, x_nd)
-    logits_nv = x_nd @ parameters["output"]["kernel"]
+        end_nd = norm("final_norm", end_nd)
+    logits_nv = (end_nd if sum_nd is None else x_nd + end_nd) @ parameters["output"]["kernel"]
     return logits_nv, Streams(jnp.concatenate(rms_l), jnp.concatenate(ratio_l))

@@ -27,7 +27,7 @@ from core.engine.initialization import initial_parameters, parameter_shapes
 from core.engine.model import Scales, Streams, forward
 from core.history import History, learning_rate_s
 from core.pace import matrix_gflops
-from core.placement import PLACEMENTS, Structure
+from core.placement import PLACEMENTS, Stack
 from core.run import Facts, Run
 
 CHUNK = 64  # steps: the most that one call of a program can run, and record
@@ -65,13 +65,13 @@ class Program:
 
 
 def train_step(
-    state: State, start_b: jax.Array, rate: jax.Array, scales: list[Scales], config: RunConfig, structures: tuple[Structure, ...]
+    state: State, start_b: jax.Array, rate: jax.Array, scales: list[Scales], config: RunConfig, stack: Stack
 ) -> tuple[State, Record]:
     """One optimizer update on this device's part of the batch; gradients and measures are averaged over the devices."""
     tokens_bt, targets_bt = sequences(start_b, config.length)
 
     def loss_of(parameters: Any) -> tuple[jax.Array, Streams]:
-        logits_nv, streams = forward(parameters, tokens_bt, config, list(zip(structures, scales, strict=True)))
+        logits_nv, streams = forward(parameters, tokens_bt, config, stack, scales)
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean(), streams
 
     local, unravel = ravel_pytree(jax.value_and_grad(loss_of, has_aux=True)(state.parameters))
@@ -90,7 +90,7 @@ def run_chunk(
     rate_c: jax.Array,
     count: jax.Array,
     config: RunConfig,
-    structures: tuple[Structure, ...],
+    stack: Stack,
 ) -> tuple[State, Record, jax.Array]:
     """`count` steps, fewer where loss or gradient norm stops being finite."""
     scalar_c, layer_cl, stream_cl = (jnp.zeros((CHUNK, *shape)) for shape in ((), (config.layers,), (config.layers + 1,)))
@@ -102,7 +102,7 @@ def run_chunk(
 
     def advance(carry: Any) -> Any:
         done, _, state, records = carry
-        state, record = train_step(state, start_cb[done], rate_c[done], scales, config, structures)
+        state, record = train_step(state, start_cb[done], rate_c[done], scales, config, stack)
         records = jax.tree.map(lambda rows, row: rows.at[done].set(row), records, record)
         return done + 1, jnp.isfinite(record.loss) & jnp.isfinite(record.gradient_norm), state, records
 
@@ -115,25 +115,24 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 
     Raises DeviceError where the device is not there.
     """
-    structures = tuple((structure, len(run)) for structure, run in PLACEMENTS[config.placement].segments(config.layers))
     plain = RunConfig()
     shape = replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
-    return compiled(shape, structures, tuple(devices(device, config.batch)[:device_count]))
+    return compiled(shape, PLACEMENTS[config.placement].stack(config.layers), tuple(devices(device, config.batch)[:device_count]))
 
 
 @lru_cache(maxsize=PROGRAMS)
-def compiled(shape: RunConfig, structures: tuple[tuple[Structure, int], ...], on: tuple[jax.Device, ...]) -> Program:
-    """`shape` is a configuration whose traced fields are set to a fixed value."""
+def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
+    """`shape` is a configuration whose traced fields, and its placement, are set to a fixed value: `stack` stands for the placement."""
     started = time.perf_counter()
     mesh = Mesh(np.array(on), "batch")
     sharded = jax.shard_map(
-        partial(run_chunk, config=shape, structures=tuple(structure for structure, _ in structures)),
+        partial(run_chunk, config=shape, stack=stack),
         mesh=mesh,
         in_specs=(P(), P(), P(None, "batch"), P(), P()),
         out_specs=P(),
         check_vma=False,  # `train_step` averages the gradients itself, once, not per parameter and block
     )
-    state, scales = abstract_arguments(shape, structures)
+    state, scales = abstract_arguments(shape, stack)
     start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
     rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
     program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(on[0].platform))
@@ -141,9 +140,9 @@ def compiled(shape: RunConfig, structures: tuple[tuple[Structure, int], ...], on
     return Program(executable, mesh, time.perf_counter() - started)
 
 
-def abstract_arguments(shape: RunConfig, structures: tuple[tuple[Structure, int], ...]) -> tuple[State, list[Scales]]:
-    parameters = parameter_shapes(shape, structures)
-    scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in structures]
+def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[State, list[Scales]]:
+    parameters = parameter_shapes(shape, stack)
+    scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in stack.segments]
     return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales
 
 

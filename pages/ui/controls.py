@@ -51,13 +51,20 @@ def placement_controls(config: RunConfig) -> None:
         options=list(NORMS),
         format_func=NORMS.__getitem__,
         required=True,
-        help="LayerNorm subtracts the mean and divides by the standard deviation; RMSNorm only divides by the root-mean-square.",
+        help="LayerNorm subtracts the mean and divides by the standard deviation; RMSNorm only divides by the root-mean-square. "
+        "DyT is no norm: it takes a norm's place with γ tanh(αx) + β, whose α is learned.",
     )
     control(
         st.toggle,
         "final_norm",
         "Final norm",
         help="A norm between the last block and the output layer. Pre-Norm has one by default; Post-Norm's last block ends in one anyway.",
+    )
+    control(
+        st.toggle,
+        "qk_norm",
+        "QK-norm",
+        help="A norm on each head's queries and keys, which bounds the attention scores. It goes with every placement.",
     )
 
 

@@ -11,6 +11,8 @@ Parameters = dict[str, Any]
 
 
 def norm(kind: str, parameters: Parameters, x_nd: np.ndarray) -> np.ndarray:
+    if kind == "dyt":
+        return parameters["scale"] * np.tanh(parameters["alpha"] * x_nd) + parameters["bias"]
     if kind == "layernorm":
         x_nd = x_nd - x_nd.mean(axis=1, keepdims=True)
     x_nd = x_nd / np.sqrt((x_nd**2).mean(axis=1, keepdims=True) + 1e-6)
@@ -21,25 +23,36 @@ def dense(parameters: Parameters, x_nd: np.ndarray) -> np.ndarray:
     return x_nd @ parameters["kernel"] + parameters["bias"]
 
 
-def attended(qkv_te: np.ndarray, heads: int) -> np.ndarray:
+def attended(config: RunConfig, parameters: Parameters, normed: set[str], qkv_te: np.ndarray) -> np.ndarray:
     """What the heads of one sequence gather, side by side: (T, D)."""
-    query_td, key_td, value_td = np.split(qkv_te, 3, axis=1)
-    size = query_td.shape[1] // heads
-    gathered_td = np.empty_like(query_td)
-    for t, query_d in enumerate(query_td):
-        for k in range(0, heads * size, size):
-            scores_s = key_td[: t + 1, k : k + size] @ query_d[k : k + size] / np.sqrt(size)
+    gathered_thk = []
+    for h in range(config.heads):
+        matrices_tk = [np.split(matrix_td, config.heads, axis=1)[h] for matrix_td in np.split(qkv_te, 3, axis=1)]
+        query_tk, key_tk, value_tk = (
+            norm(config.norm, parameters[f"{name}_norm"], matrix_tk) if name in normed else matrix_tk
+            for name, matrix_tk in zip(("query", "key", "value"), matrices_tk, strict=True)
+        )
+        gain = parameters["head_gain"][h] if "head_gain" in parameters else 1.0
+        rows = []
+        for t, query_k in enumerate(query_tk):
+            scores_s = key_tk[: t + 1] @ query_k / np.sqrt(len(query_k))
             weights_s = np.exp(scores_s - scores_s.max())
-            gathered_td[t, k : k + size] = weights_s @ value_td[: t + 1, k : k + size] / weights_s.sum()
-    return gathered_td
+            rows.append(gain * (weights_s @ value_tk[: t + 1]) / weights_s.sum())
+        gathered_thk.append(np.array(rows))
+    return np.concatenate(gathered_thk, axis=1)
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
     return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-def residual(config: RunConfig, spec: BlockSpec, parameters: Parameters, sublayer: str, sites: Sites, x_nd: np.ndarray) -> np.ndarray:
-    """x' = N_outer(alpha x + gate N_output(F(s N_input(x)))), with N_inner inside F, before its output projection."""
+def residual(
+    config: RunConfig, spec: BlockSpec, parameters: Parameters, sublayer: str, sites: Sites, x_nd: np.ndarray, skip: Any = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """x' = N_outer(alpha x + gate N_output(F(s N_input(x))) + skip), with N_inner inside F, before its output projection.
+
+    Also what the branch adds: gate N_output(F(...)).
+    """
 
     def at(site: str, y_nd: np.ndarray) -> np.ndarray:
         if site not in sites:
@@ -49,33 +62,41 @@ def residual(config: RunConfig, spec: BlockSpec, parameters: Parameters, sublaye
     read_nd = spec.input_scale * at("input", x_nd)
     if sublayer == "attention":
         qkv_bte = dense(parameters["qkv"], read_nd).reshape(-1, config.length, 3 * config.width)
-        inside_nf = np.concatenate([attended(qkv_te, config.heads) for qkv_te in qkv_bte])
+        normed = {*spec.structure.head_norms, *(("query", "key") if config.qk_norm else ())}
+        inside_nf = np.concatenate([attended(config, parameters, normed, qkv_te) for qkv_te in qkv_bte])
     else:
         inside_nf = gelu(dense(parameters["mlp_in"], read_nd))
     written_nd = dense(parameters["attention_output" if sublayer == "attention" else "mlp_out"], at("inner", inside_nf))
     learned = {"scalar": "gate", "vector": f"{sublayer}_gate", None: ""}[spec.structure.learned_gate]
     gate = parameters.get(learned, spec.gate)
-    return at("outer", spec.alpha * x_nd + gate * at("output", written_nd))
+    added_nd = gate * at("output", written_nd)
+    return at("outer", spec.alpha * x_nd + added_nd + skip), added_nd
 
 
-def streams(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray) -> list[np.ndarray]:
-    """x_0 to x_L, each (N, D), from unrolled parameters."""
+def streams(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """x_0 to x_L, each (N, D), from unrolled parameters, and x_0 plus what all branches add."""
     x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
-    found = [x_nd]
+    if PLACEMENTS[config.placement].embedding_norm:
+        x_nd = norm(config.norm, parameters["embedding_norm"], x_nd)
+    found, sum_nd = [x_nd], x_nd
     for i in range(config.layers):
         spec, block = PLACEMENTS[config.placement].block(i + 1, config.layers), parameters[f"block_{i}"]
-        x_nd = residual(config, spec, block, "attention", spec.structure.attention, x_nd)
-        x_nd = residual(config, spec, block, "mlp", spec.structure.feed_forward, x_nd)
+        skip = x_nd if spec.structure.block_skip else 0.0
+        h_nd, attended_nd = residual(config, spec, block, "attention", spec.structure.attention, x_nd)
+        x_nd, fed_nd = residual(config, spec, block, "mlp", spec.structure.feed_forward, h_nd, skip)
         found.append(x_nd)
-    return found
+        sum_nd = sum_nd + attended_nd + fed_nd
+    return found, sum_nd
 
 
 def loss(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, targets_bt: np.ndarray) -> float:
     """Mean cross-entropy in nats."""
-    x_nd = streams(config, parameters, tokens_bt)[-1]
+    found, sum_nd = streams(config, parameters, tokens_bt)
+    dual = PLACEMENTS[config.placement].dual_stream
+    end_nd = sum_nd if dual else found[-1]
     if config.final_norm:
-        x_nd = norm(config.norm, parameters["final_norm"], x_nd)
-    logits_nv = x_nd @ parameters["output"]["kernel"]
+        end_nd = norm(config.norm, parameters["final_norm"], end_nd)
+    logits_nv = (found[-1] + end_nd if dual else end_nd) @ parameters["output"]["kernel"]
     logits_nv = logits_nv - logits_nv.max(axis=1, keepdims=True)
     return float((np.log(np.exp(logits_nv).sum(axis=1)) - np.take_along_axis(logits_nv, targets_bt.reshape(-1, 1), axis=1)[:, 0]).mean())
 

@@ -7,7 +7,7 @@ import pytest
 from core.config import RunConfig
 from core.engine.baseline import Transformer
 from core.engine.initialization import initial_parameters, parameter_shapes
-from core.placement import PLACEMENTS, Structure
+from core.placement import PLACEMENTS
 from tests.engine.restatement import unrolled
 
 
@@ -58,8 +58,5 @@ def test_learned_gates_start_at_the_value_of_their_block(
 def test_parameters_have_the_shapes_that_the_program_is_compiled_for(tiny: RunConfig, made_up: list[str]) -> None:
     for placement in made_up:
         config = replace(tiny, placement=placement, final_norm=None)
-        structures: tuple[tuple[Structure, int], ...] = tuple(
-            (structure, len(run)) for structure, run in PLACEMENTS[placement].segments(config.layers)
-        )
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), initial_parameters(config))
-        assert shapes == parameter_shapes(config, structures)
+        assert shapes == parameter_shapes(config, PLACEMENTS[placement].stack(config.layers))

@@ -25,8 +25,8 @@ class Residual(Block):
     @nn.compact
     def __call__(self, x_nd: jax.Array, scales: Scales) -> jax.Array:
         if self.sublayer == "attention":
-            return self.residual("attention", self.structure.attention, self.attention, x_nd, scales)
-        return self.residual("mlp", self.structure.feed_forward, self.feed_forward, x_nd, scales)
+            return self.residual("attention", self.structure.attention, self.attention, x_nd, scales)[0]
+        return self.residual("mlp", self.structure.feed_forward, self.feed_forward, x_nd, scales)[0]
 
 
 class Branch(Residual):
@@ -87,7 +87,7 @@ def test_a_blocks_jacobian_is_the_product_of_its_sublayers(placement: str) -> No
         lambda x_nd, sublayer=sublayer: Residual(structure, "layernorm", 2, LENGTH, sublayer).apply({"params": parameters}, x_nd, PLAIN)
         for sublayer in ("attention", "mlp")
     )
-    found = jacobian(lambda x_nd: block.apply({"params": parameters}, x_nd, PLAIN), x_nd)
+    found = jacobian(lambda x_nd: block.apply({"params": parameters}, x_nd, PLAIN)[0], x_nd)
     np.testing.assert_allclose(found, jacobian(mlp, attention(x_nd)) @ jacobian(attention, x_nd), rtol=0, atol=1e-10)
 
 

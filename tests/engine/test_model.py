@@ -25,8 +25,9 @@ def somewhere(config: RunConfig) -> dict[str, Any]:
 
 
 def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, Streams]:
-    segments = [(structure, Scales.of(run)) for structure, run in PLACEMENTS[config.placement].segments(config.layers)]
-    return forward(parameters, TOKENS_BT, config, segments)
+    placement = PLACEMENTS[config.placement]
+    scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
+    return forward(parameters, TOKENS_BT, config, placement.stack(config.layers), scales)
 
 
 def engine_loss_and_gradient(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, dict[str, Any]]:
@@ -56,11 +57,20 @@ def test_loss_and_gradient_equal_those_of_the_articles_model(placement: str) -> 
 @pytest.mark.parametrize(
     ("placement", "norm"),
     [(name, "layernorm") for name in (*PLACEMENTS, "inner", "every", "scalar", "vector", "mixed")]
-    + [(name, "rmsnorm") for name in ("pre", "post", "every")],
+    + [(name, norm) for name in ("pre", "every", "hybrid") for norm in ("rmsnorm", "dyt")],
 )
 def test_loss_and_gradient_equal_those_of_the_equation(placement: str, norm: str) -> None:
+    check_loss_and_gradient(RunConfig(placement=placement, norm=norm, **SIZE))
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("placement", ["pre", "hybrid"])
+def test_loss_and_gradient_with_normalized_queries_and_keys(placement: str) -> None:
+    check_loss_and_gradient(RunConfig(placement=placement, qk_norm=True, **SIZE))
+
+
+def check_loss_and_gradient(config: RunConfig) -> None:
     """The gradient of each parameter array, along one random direction, against the restatement's central difference."""
-    config = RunConfig(placement=placement, norm=norm, **SIZE)
     parameters = somewhere(config)
     loss, gradient = engine_loss_and_gradient(config, parameters)
     flat, structure = jax.tree_util.tree_flatten_with_path(unrolled(parameters))
@@ -85,7 +95,7 @@ def test_what_is_measured_of_the_stream_is_what_the_words_say(placement: str) ->
     config = RunConfig(placement=placement, **SIZE)
     parameters = somewhere(config)
     _, measured = engine(config, parameters)
-    streams_lnd = np.array(restatement.streams(config, unrolled(parameters), TOKENS_BT))
+    streams_lnd = np.array(restatement.streams(config, unrolled(parameters), TOKENS_BT)[0])
     np.testing.assert_allclose(measured.rms_l, np.sqrt((streams_lnd**2).mean(axis=2)).mean(axis=1))
     changes_ln = np.linalg.norm(np.diff(streams_lnd, axis=0), axis=2) / np.linalg.norm(streams_lnd[:-1], axis=2)
     np.testing.assert_allclose(measured.update_ratio_l, changes_ln.mean(axis=1))

@@ -50,7 +50,7 @@ def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[st
     assert (np.diff(history.loss_s) != 0).all()
     tokens_bt = (start_tokens_sb(config)[0][:, None] + np.arange(config.length)) % 64
     rms_l = [
-        np.sqrt((x_nd**2).mean(axis=1)).mean() for x_nd in restatement.streams(config, unrolled(initial_parameters(config)), tokens_bt)
+        np.sqrt((x_nd**2).mean(axis=1)).mean() for x_nd in restatement.streams(config, unrolled(initial_parameters(config)), tokens_bt)[0]
     ]
     np.testing.assert_allclose(history.stream_rms_sl[0], rms_l, rtol=1e-4)
 

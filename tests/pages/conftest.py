@@ -44,7 +44,7 @@ class Visit:
 
     def control(self, label: str) -> Any:
         """The widget of the sidebar with this label."""
-        kinds = ("button_group", "toggle", "slider", "select_slider", "text_input", "number_input")
+        kinds = ("selectbox", "button_group", "toggle", "slider", "select_slider", "text_input", "number_input")
         [found] = [widget for kind in kinds for widget in self.app.sidebar.get(kind) if widget.label == label]
         return found
 
