@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from threading import Event
 from typing import NoReturn
 
-from core.config import CHOICES, FRACTIONAL, LIMITS, ConfigError, RunConfig, plain_text, short
+from core.config import CHOICES, FRACTIONAL, LIMITS, ConfigError, RunConfig, short
 from core.placement import PLACEMENTS
+from core.values import plain_text
 
 HELP = {
     "norm": "the kind of norm",
@@ -28,6 +29,9 @@ HELP = {
     "warmup": "fraction of the steps in which the rate climbs to its peak",
     "seed": "what parameters and data are drawn from",
 }
+
+EXAMPLE = "custom:attn=input+output,ffn=input,alpha=1.5"
+PLACEMENT_HELP = f"where the norms sit: {', '.join(PLACEMENTS)}; or a design of your own, as in {EXAMPLE}"
 
 
 class Parser(argparse.ArgumentParser):
@@ -114,7 +118,7 @@ def parser() -> Parser:
     article = command("article", "train the article's three runs and print its table")
     add_settings(article, ["layers", "steps", "seed", "learning_rate"])
     train = command("train", "train one run and say how it ended")
-    train.add_argument("--placement", required=True, metavar="NAME", help=f"where the norms sit: {', '.join(PLACEMENTS)}")
+    train.add_argument("--placement", required=True, metavar="NAME", help=PLACEMENT_HELP)
     add_settings(train, HELP)
     train.add_argument(
         "--final-norm",

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from core.config import ConfigError, RunConfig, legal
+from core.design import placement_of
 from core.labels import labels
-from core.placement import PLACEMENTS
 from core.presets import ARTICLE
 
 SLOTS = range(1, 9)  # each run has a slot of its own, and with it a colour and a dash, until it is removed
@@ -118,7 +118,7 @@ class Comparison:
 def edited(config: RunConfig, name: str, value: Any) -> RunConfig:
     changes = {name: legal(name, value)}
     if name == "placement":
-        changes["final_norm"] = PLACEMENTS[changes[name]].final_norm
+        changes["final_norm"] = placement_of(changes[name]).final_norm
     if name == "width" and changes[name] % config.heads:
         changes["heads"] = max(heads for heads in range(1, config.heads) if changes[name] % heads == 0)
     return replace(config, **changes)

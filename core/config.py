@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from core.design import DesignError, is_design, placement_of
 from core.placement import PLACEMENTS
+from core.values import number, plain_text, shown
 
 VOCABULARY = 64  # V
 NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "dyt": "DyT"}
@@ -65,7 +67,7 @@ class RunConfig:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "final_norm" and value is None:
-                value = PLACEMENTS[self.placement].final_norm
+                value = placement_of(self.placement).final_norm
             object.__setattr__(self, field.name, legal(field.name, value))
         if self.width % self.heads:
             raise ConfigError(f"heads is {self.heads}; it must divide the width, which is {self.width}.")
@@ -130,6 +132,11 @@ class RunConfig:
 
 def legal(name: str, value: Any) -> Any:
     """`value` in the type of the field `name`. Raises ConfigError where the field cannot have it."""
+    if name == "placement" and isinstance(value, str) and is_design(value):
+        try:
+            return placement_of(value).name
+        except DesignError as error:
+            raise ConfigError(f"placement is {shown(value)}; {error}.") from error
     if name in CHOICES:
         if isinstance(value, str) and value in CHOICES[name]:
             return value
@@ -165,36 +172,8 @@ def known(name: str) -> str:
     return name
 
 
-def number(value: Any) -> float | None:
-    """`value` as a finite float, or None."""
-    try:
-        parsed = float(value) + 0.0  # which turns -0.0 into 0.0: they are one run
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return parsed if math.isfinite(parsed) and not isinstance(value, bool) else None
-
-
-def plain_text(value: Any) -> str:
-    """The shortest text that reads back as `value`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return str(value)
-
-
 def short(name: str) -> str:
     return SHORT_NAMES.get(name, name)
-
-
-def shown(value: Any) -> str:
-    if value is None:
-        return "empty"
-    try:
-        text = value if isinstance(value, str) else plain_text(value)
-    except ValueError:  # Python does not write out whole numbers of more than 4300 digits
-        return "a number of thousands of digits"
-    return repr(text[:40] + "…") if len(text) > 40 else repr(text) if isinstance(value, str) else text
 
 
 def host_most(name: str) -> float:

@@ -17,11 +17,12 @@ from typing import Any
 
 from core import pace, store
 from core.cluster import ClusterError, connect
-from core.config import RunConfig, admit, number
+from core.config import RunConfig, admit
 from core.history import History
 from core.job import Job, Phase
 from core.run import Run
 from core.task import COMPUTING, TOPIC, at_work, compute
+from core.values import number
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from core.config import NORMS, RunConfig, plain_text
-from core.placement import PLACEMENTS
+from core.config import NORMS, RunConfig
+from core.design import placement_of
+from core.values import plain_text
 
 TEXTS: dict[str, Callable[[Any], str]] = {
     "norm": lambda norm: NORMS[norm],
@@ -27,7 +28,7 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
     for config in configs:
         warmup = f"{config.warmup_steps}-step warmup" if config.warmup_steps else "no warmup"
         differing = [text(getattr(config, field)) for field, text in TEXTS.items() if differs(field, config, configs)]
-        names.append(" · ".join([PLACEMENTS[config.placement].title, warmup, *differing]))
+        names.append(" · ".join([placement_of(config.placement).title, warmup, *differing]))
     alike = [names[:place].count(name) for place, name in enumerate(names)]
     return [f"{name} ({before + 1})" if before else name for name, before in zip(names, alike, strict=True)]
 
@@ -35,7 +36,7 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
 def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
     """Whether a field tells this run from another; the norms that can be switched only where they are not as usual."""
     if field == "final_norm":
-        return config.final_norm != PLACEMENTS[config.placement].final_norm
+        return config.final_norm != placement_of(config.placement).final_norm
     if field == "qk_norm":
         return config.qk_norm
     return len({getattr(other, field) for other in configs}) > 1

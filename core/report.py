@@ -4,11 +4,12 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any
 
 from core.config import RunConfig
+from core.design import ordered
 from core.history import History, outcome, peak, verdict
-from core.placement import Placement, Site, Sites
+from core.placement import Placement
 from core.run import Run
 
 LAYERS = RunConfig().layers  # the depth at which a placement is described
@@ -84,10 +85,6 @@ def blocks(placement: Placement) -> list[dict[str, Any]]:
         found.append({"first": first, "last": first + len(run) - 1} | sites)
         first += len(run)
     return found
-
-
-def ordered(sites: Sites) -> list[Site]:
-    return [site for site in get_args(Site) if site in sites]
 
 
 def norms(placement: Placement) -> str:

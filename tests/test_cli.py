@@ -23,11 +23,12 @@ from jax.errors import JaxRuntimeError
 
 import core
 from core import cli, commands, store
-from core.config import FRACTIONAL, LIMITS, NORMS, ConfigError, RunConfig, plain_text, short
+from core.config import FRACTIONAL, LIMITS, NORMS, ConfigError, RunConfig, short
 from core.engine import training
 from core.history import LAYER_COLUMNS, PUBLISHED_COLUMNS, History, layer_frame, step_frame
 from core.placement import PLACEMENTS
 from core.presets import ARTICLE
+from core.values import plain_text
 
 SHAPE = "--layers 2 --width 16 --heads 2 --length 8 --batch 4"
 TINY = f"train --placement pre {SHAPE} --steps 5"

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from core.config import VOCABULARY, RunConfig
+from core.design import placement_of
 from core.engine.model import DYT_ALPHA, NORM_MODULES, Scales, block_of
-from core.placement import PLACEMENTS, BlockSpec, Stack, Structure
+from core.placement import BlockSpec, Stack, Structure
 
 OUTPUT_STD = np.float32(0.02)
 TRUNCATED_STD = np.float32(0.87962566103423978)  # of a standard normal cut at -2 and 2
@@ -78,7 +79,7 @@ def parameter_shapes(config: RunConfig, stack: Stack) -> dict[str, Any]:
 
 def initial_parameters(config: RunConfig) -> dict[str, Any]:
     """The parameters that a run starts from: float32, on the host."""
-    placement = PLACEMENTS[config.placement]
+    placement = placement_of(config.placement)
     segments = placement.segments(config.layers)
     names = iter(f"block_{i}" for i in range(config.layers))
     names_of = [list(islice(names, len(run))) for _, run in segments]

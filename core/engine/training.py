@@ -21,13 +21,14 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from core.config import RunConfig
+from core.design import placement_of
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.devices import DeviceKind, devices
 from core.engine.initialization import initial_parameters, parameter_shapes
 from core.engine.model import Scales, Streams, forward
 from core.history import History, learning_rate_s
 from core.pace import matrix_gflops
-from core.placement import PLACEMENTS, Stack
+from core.placement import Stack
 from core.run import Facts, Run
 
 CHUNK = 64  # steps: the most that one call of a program can run, and record
@@ -117,7 +118,7 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
     """
     plain = RunConfig()
     shape = replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
-    return compiled(shape, PLACEMENTS[config.placement].stack(config.layers), tuple(devices(device, config.batch)[:device_count]))
+    return compiled(shape, placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count]))
 
 
 @lru_cache(maxsize=PROGRAMS)
@@ -152,7 +153,7 @@ def train(config: RunConfig, program: Program) -> Iterator[History]:
     parameters = initial_parameters(config)
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
     state = jax.device_put(State(parameters, zeros), everywhere)
-    scales = jax.device_put([Scales.of(run) for _, run in PLACEMENTS[config.placement].segments(config.layers)], everywhere)
+    scales = jax.device_put([Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)], everywhere)
     return chunks(config, program, split, state, scales)
 
 

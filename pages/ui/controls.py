@@ -1,17 +1,26 @@
 """The sidebar: every setting of the selected run."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import streamlit as st
 
 from core.comparison import Comparison
-from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most, plain_text
-from core.placement import PLACEMENTS
+from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most
+from core.design import LEARNED, MOST, Design, is_design, ordered, placement_of
+from core.placement import PLACEMENTS, Site
+from core.values import plain_text
 from pages.ui.state import change, comparison, keep, seen
 from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
 
+LEARNED_TEXTS = {None: "constant", "scalar": "learned, one number", "vector": "learned, a vector"}
+SITES_HELP = (
+    "**input**: what the branch reads. **inner**: inside the branch, before its output projection. **output**: what the branch writes. "
+    "**outer**: the stream, after the addition, where it cuts the identity path."
+)
+GAIN_HELP = "What multiplies the initial values of the value, output, and feed-forward matrices."
 RATES = [float(f"{digit}e{power}") for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
 
 
@@ -35,15 +44,19 @@ def editor() -> None:
 
 
 def placement_controls(config: RunConfig) -> None:
+    placement = placement_of(config.placement)
+    own = config.placement if is_design(config.placement) else Design.like(placement.block(config.layers, config.layers)).text
     control(
         st.selectbox,
         "placement",
         "Norm placement",
-        options=list(PLACEMENTS),
-        format_func=lambda name: PLACEMENTS[name].title,
+        options=[*PLACEMENTS, own],
+        format_func=lambda name: "Design your own" if is_design(name) else PLACEMENTS[name].title,
         help="Where the norms sit in each block, and what scales come with them.",
     )
-    st.caption(PLACEMENTS[config.placement].summary)
+    st.caption(placement.summary)
+    if is_design(config.placement):
+        design_controls()
     control(
         st.segmented_control,
         "norm",
@@ -66,6 +79,29 @@ def placement_controls(config: RunConfig) -> None:
         "QK-norm",
         help="A norm on each head's queries and keys, which bounds the attention scores. It goes with every placement.",
     )
+
+
+def design_controls() -> None:
+    def part(widget: Callable[..., Any], name: str, label: str, form: Callable[[Any], Any], **options: Any) -> None:
+        control(
+            widget,
+            "placement",
+            label,
+            key=f"design_{name}",
+            form=lambda text: form(getattr(Design.parse(text), name)),
+            made=lambda value, text: replace(Design.parse(text), **{name: value}).text,
+            **options,
+        )
+
+    for name, label in {"attn": "Norms of attention", "ffn": "Norms of feed-forward"}.items():
+        part(st.pills, name, label, ordered, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
+    left, right = st.columns(2)
+    with left:
+        part(st.number_input, "alpha", "Stream times α", float, min_value=0.0, max_value=MOST, step=0.1, format="%g")
+        part(st.number_input, "gate", "Branch times g", float, min_value=0.0, max_value=MOST, step=0.1, format="%g")
+    with right:
+        part(st.number_input, "gain", "Initial gain", float, min_value=0.0, max_value=MOST, step=0.1, format="%g", help=GAIN_HELP)
+        part(st.selectbox, "learned", "g is", lambda kind: kind, options=[None, *LEARNED], format_func=LEARNED_TEXTS.__getitem__)
 
 
 def training_controls(config: RunConfig) -> None:
@@ -119,27 +155,37 @@ def size_controls() -> None:
 
 
 def control(
-    widget: Callable[..., Any], name: str, label: str, key: str = "edit", form: Callable[[Any], Any] = lambda value: value, **options: Any
+    widget: Callable[..., Any],
+    name: str,
+    label: str,
+    key: str = "edit",
+    form: Callable[[Any], Any] = lambda value: value,
+    made: Callable[[Any, Any], Any] = lambda value, before: value,
+    **options: Any,
 ) -> None:
-    """A widget that shows a field of the selected run, in this form, and changes it; what no run can have is refused below it."""
+    """A widget that shows a field of the selected run, in this form, and changes it; what no run can have is refused below it.
+
+    `made` makes the field's new value from the widget's and the field's own before.
+    """
     key = f"{key}_{name}"
     st.session_state[key] = form(getattr(edited(comparison()), name))
-    widget(label, key=key, on_change=take, args=(name, key, form), **options)
+    widget(label, key=key, on_change=take, args=(name, key, form, made), **options)
     refusal = st.session_state.refusal
     if refusal and refusal[0] == key:
         st.error(verbatim(refusal[1]))
 
 
-def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
+def take(name: str, key: str, form: Callable[[Any], Any], made: Callable[[Any, Any], Any]) -> None:
     """Makes a widget's change in the comparison, or keeps the comparison and the reason.
 
     What the browser had in view decides which run is meant, and whether there is a change: every widget is sent along as it was there.
     """
     value, view = st.session_state[key], seen()
-    if value == form(getattr(edited(view), name)):
+    before = getattr(edited(view), name)
+    if value == form(before):
         return
     try:
-        change(Comparison.edit, name, value, view.selected, bool(st.session_state.get("everywhere")))
+        change(Comparison.edit, name, made(value, before), view.selected, bool(st.session_state.get("everywhere")))
     except ConfigError as error:
         keep()
         st.session_state.refusal = (key, str(error))
