@@ -68,6 +68,7 @@ class Design:
             source="",
             arxiv="",
             used_by="",
+            trap="",
         )
 
 

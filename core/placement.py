@@ -73,6 +73,7 @@ class Placement:
     source: str  # authors, year, title
     arxiv: str
     used_by: str
+    trap: str  # what is easily got wrong about it
     embedding_norm: bool = False  # x_0 is the normalized embedding
     dual_stream: bool = False  # a second stream only adds up what the branches write; the head reads x_L + N(it), N the final norm
 
@@ -147,6 +148,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Xiong et al. 2020, On Layer Normalization in the Transformer Architecture",
             arxiv="2002.04745",
             used_by="GPT-2 and GPT-3, LLaMA 1 to 3, Mistral, Qwen",
+            trap="It is not true that it never needs warmup: at bold rates and in large models it does.",
         ),
         Placement(
             name="post",
@@ -157,6 +159,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Vaswani et al. 2017, Attention Is All You Need",
             arxiv="1706.03762",
             used_by="the original Transformer, GPT-1, BERT",
+            trap="Its last norm makes a final norm nearly idle; without warmup it often does not learn at all.",
         ),
         Placement(
             name="none",
@@ -167,6 +170,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Zhang, Dauphin and Ma 2019, Fixup Initialization: Residual Learning Without Normalization",
             arxiv="1901.09321",
             used_by="Fixup and ReZero start from it and add an initialization or a gate",
+            trap="Without norms or gates the stream grows with every branch, and what trains at 12 blocks may diverge at 48.",
         ),
         Placement(
             name="deepnorm",
@@ -177,6 +181,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Wang et al. 2022, DeepNet: Scaling Transformers to 1,000 Layers",
             arxiv="2203.00555",
             used_by="MiniMax-Text-01; with other exponents GLM-130B",
+            trap="The gain belongs to values, outputs and feed-forward matrices, not to queries and keys; GLM-130B has other exponents.",
         ),
         Placement(
             name="residual_scaling",
@@ -187,6 +192,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Marion et al. 2022, Scaling ResNets in the Large-depth Regime (a branch's scale is 1/sqrt of their number)",
             arxiv="2206.06929",
             used_by="a common remedy, under many names",
+            trap="The factor stays during training, unlike that of a scaled initialization.",
         ),
         Placement(
             name="scaled_init",
@@ -197,6 +203,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Radford et al. 2019, Language Models are Unsupervised Multitask Learners (GPT-2)",
             arxiv="",
             used_by="GPT-2 as its paper has it, nanoGPT, Megatron-LM",
+            trap="OpenAI's released code does not contain the factor that its paper names.",
         ),
         Placement(
             name="normformer",
@@ -207,6 +214,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Shleifer, Weston and Ott 2021, NormFormer: Improved Transformer Pretraining with Extra Normalization",
             arxiv="2110.09456",
             used_by="fairseq's language models",
+            trap="Its public code scales after attention's output projection, the paper before it, as here: another function.",
         ),
         Placement(
             name="sandwich",
@@ -217,6 +225,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Ding et al. 2021, CogView: Mastering Text-to-Image Generation via Transformers",
             arxiv="2105.13290",
             used_by="CogView, Grok-1, Gemma 2 and 3, GLM-4-0414",
+            trap="With a frozen gain on the output norm it learns worse: that gain is what lets a branch speak up.",
         ),
         Placement(
             name="peri",
@@ -227,6 +236,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Kim et al. 2025, Peri-LN: Revisiting Normalization Layer in the Transformer Architecture",
             arxiv="2502.02732",
             used_by="its blocks, without the embedding norm, in Gemma 2 and 3",
+            trap="Models that are said to use it, as Gemma, mostly leave the embedding norm out.",
             embedding_norm=True,
         ),
         Placement(
@@ -238,6 +248,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="OLMo team 2025, 2 OLMo 2 Furious",
             arxiv="2501.00656",
             used_by="OLMo 2; Swin Transformer V2 with another initialization",
+            trap="Where embeddings start small, a first branch of size one buries them.",
         ),
         Placement(
             name="sub",
@@ -248,6 +259,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Wang et al. 2022, Foundation Transformers (Magneto)",
             arxiv="2210.06423",
             used_by="BEiT-3, KOSMOS-1",
+            trap="The gain grows with depth, and queries and keys keep gain one.",
         ),
         Placement(
             name="ln_scaling",
@@ -258,6 +270,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Sun et al. 2025, The Curse of Depth in Large Language Models",
             arxiv="2502.05795",
             used_by="research models up to 1B parameters",
+            trap="It is not to be combined with a scaled initialization; and in its authors' code the documented switch selects no branch.",
         ),
         Placement(
             name="mix",
@@ -268,6 +281,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Li, Yin and Liu 2024, Mix-LN: Unleashing the Power of Deeper Layers by Combining Pre-LN and Post-LN",
             arxiv="2412.13795",
             used_by="research models up to 7B parameters",
+            trap="The quarter is rounded down: below four blocks it is Pre-Norm. Others saw it diverge at 350M parameters.",
         ),
         Placement(
             name="admin",
@@ -278,6 +292,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Liu et al. 2020, Understanding the Difficulty of Training Transformers (the constants are admin-torch's)",
             arxiv="2004.08249",
             used_by="deep translation models",
+            trap="The paper measures the factors with data; this is the constant of its later library.",
         ),
         Placement(
             name="b2t",
@@ -288,6 +303,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Takase et al. 2022, B2T Connection: Serving Stability and Performance in Deep Transformers",
             arxiv="2206.00330",
             used_by="deep translation models",
+            trap="Only the feed-forward sublayer gets the second way; the attention sublayer is plain Post-Norm.",
         ),
         Placement(
             name="residual_dual",
@@ -298,6 +314,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Xie et al. 2023, ResiDual: Transformer with Dual Residual Connections",
             arxiv="2304.14802",
             used_by="translation models",
+            trap="Stream RMS and update ratio are of the normalized stream; the untouched one is seen by the output layer alone.",
             dual_stream=True,
         ),
         Placement(
@@ -309,6 +326,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Zhuo et al. 2025, HybridNorm: Towards Stable and Efficient Transformer Training via Hybrid Normalization",
             arxiv="2503.04598",
             used_by="research models of up to 7B parameters",
+            trap="It does not alternate Pre-Norm and Post-Norm blocks, as some describe it: each block is one half of each.",
         ),
         Placement(
             name="rezero",
@@ -319,6 +337,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Bachlechner et al. 2020, ReZero is All You Need: Fast Convergence at Large Depth",
             arxiv="2003.04887",
             used_by="research models",
+            trap="At the first step no gradient reaches the matrices of a branch, only its gate.",
         ),
         Placement(
             name="layerscale",
@@ -329,6 +348,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Touvron et al. 2021, Going Deeper with Image Transformers (CaiT)",
             arxiv="2103.17239",
             used_by="CaiT, DeiT III, DINOv2",
+            trap="The rule for the start is its paper's; its public code does not follow it at every depth.",
         ),
         Placement(
             name="keel",
@@ -339,6 +359,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Chen and Wei 2026, Post-LayerNorm Is Back: Stable, ExpressivE, and Deep",
             arxiv="2601.19895",
             used_by="research models of more than 1,000 sublayers",
+            trap="The first block is an exception, and its gradient is by far the largest.",
         ),
     ]
 }

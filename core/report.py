@@ -73,7 +73,10 @@ def placement_row(placement: Placement) -> tuple[str, ...]:
 
 
 def placement_dict(placement: Placement) -> dict[str, Any]:
-    facts = {name: getattr(placement, name) for name in ("name", "title", "summary", "final_norm", "source", "arxiv", "used_by")}
+    facts = {
+        name: getattr(placement, name)
+        for name in ("name", "title", "summary", "final_norm", "source", "arxiv", "used_by", "trap", "embedding_norm", "dual_stream")
+    }
     return facts | {"identity_path": placement.identity_path(LAYERS), "blocks": blocks(placement)}
 
 

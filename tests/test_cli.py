@@ -228,6 +228,11 @@ def test_a_run_is_written_in_full_and_kept(own_store: Path, tmp_path: Path, caps
     np.testing.assert_array_equal(kept.history.loss_s, history.loss_s)
 
 
+def test_a_design_trains_as_the_placement_that_it_describes() -> None:
+    design = TINY.replace("--placement pre", "--placement custom:attn=input,ffn=input")
+    np.testing.assert_array_equal(history_of(config_of(design)).loss_s, history_of(config_of(TINY)).loss_s)
+
+
 def test_a_run_that_the_store_has_is_not_written_again(own_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(shlex.split(TINY)) == 0
     monkeypatch.setattr(store, "save", nothing_is_computed)

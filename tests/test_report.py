@@ -35,7 +35,7 @@ def test_where_norms_sit_is_told_from_the_record_of_the_placement() -> None:
     assert [norms(PLACEMENTS[name]) for name in ("pre", "post", "none")] == ["input", "outer", "none"]
     first = Structure(frozenset({"outer"}), frozenset({"outer"}))
     later = Structure(frozenset({"output", "input"}), frozenset({"inner", "input"}))
-    mixed = Placement("mixed", "", lambda layer, layers: BlockSpec(first if layer <= 3 else later), True, "", "", "", "")
+    mixed = Placement("mixed", "", lambda layer, layers: BlockSpec(first if layer <= 3 else later), True, "", "", "", "", "")
     assert norms(mixed) == "outer (blocks 1 to 3); input + output (attention), input + inner (feed-forward) (blocks 4 to 12)"
     assert blocks(mixed)[1] == {"first": 4, "last": 12, "attention": ["input", "output"], "feed_forward": ["input", "inner"]}
 

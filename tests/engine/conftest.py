@@ -43,7 +43,9 @@ def tiny() -> RunConfig:
 def made_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Adds the placements above to the table; returns their names."""
     for name, block in MADE_UP.items():
-        placement = Placement(name, name.title(), block, name != "every", "Made up for the tests.", "nobody", "0000.00000", "nobody")
+        placement = Placement(
+            name, name.title(), block, name != "every", "Made up for the tests.", "nobody", "0000.00000", "nobody", "None."
+        )
         monkeypatch.setitem(PLACEMENTS, name, placement)
     return list(MADE_UP)
 

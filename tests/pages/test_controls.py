@@ -88,6 +88,22 @@ def test_the_rate_is_chosen_on_a_logarithmic_scale_and_a_typed_one_joins_it(visi
     assert page.control("Learning rate, typed").value == "1e-05"
 
 
+def test_a_design_of_ones_own_starts_from_the_placement_before_and_changes_site_by_site(visit: Visits) -> None:
+    page = visit(run1="post~layers-2")
+    own = page.control("Norm placement").options[-1]
+    assert own == "Design your own"
+    page.set("Norm placement", "custom:attn=outer,ffn=outer")
+    assert page.address == {"run1": "custom:attn=outer,ffn=outer~layers-2"}
+    page.set("Norms of attention", ["input", "output"])
+    page.set("Stream times α", 1.5)
+    page.set("g is", "vector")
+    assert page.address == {"run1": "custom:attn=input+output,ffn=outer,alpha=1.5,learned=vector~layers-2"}
+    page.set("Norms of feed-forward", [])
+    assert page.address == {"run1": "custom:attn=input+output,ffn=none,alpha=1.5,learned=vector~layers-2"}
+    page.set("Norm placement", "pre")
+    assert page.address == {"run1": "pre~layers-2"}
+
+
 def test_a_new_placement_shows_its_own_final_norm(visit: Visits) -> None:
     page = visit(run1="pre~layers-2")
     assert page.control("Final norm").value is True
