@@ -39,7 +39,7 @@ class Factor:
 @dataclass(frozen=True, slots=True)
 class Sum:
     terms: tuple["Expression", ...]
-    part: str
+    part: str  # what draws the addition
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ Expression: TypeAlias = Factor | Sum | Product
 
 
 class Equations(NamedTuple):
-    """What blocks first..last do, and in LaTeX what the symbols are at this depth and how large the matrices start."""
+    """What blocks first..last do, one line a sublayer and more; in LaTeX the symbols' values at this depth and the matrices' gains."""
 
     first: int
     last: int
@@ -108,7 +108,7 @@ def equations(placement: Placement, layers: int) -> list[Equations]:
     first, found = 1, []
     for structure, run in placement.segments(layers):
         both = sublayers(run)
-        lines = [equation(one, structure.block_skip and one.after == "x'") for one in both]
+        lines = [equation(one, structure.block_skip and one.name == "feed_forward") for one in both]
         if structure.head_norms:
             normed = [rf"{name[0]} \leftarrow N_{name[0]}({name[0]})" for name in get_args(Matrix) if name in structure.head_norms]
             lines.append([(r",\ ".join([*normed, r"\text{in each head}"]), "attention.branch")])
@@ -173,10 +173,9 @@ def applied(factors: list[Factor], argument: list[Token]) -> list[Token]:
 
 
 def sublayers(run: list[BlockSpec]) -> tuple[Sublayer, Sublayer]:
-    """The two sublayers of a run's blocks."""
+    """The attention and the feed-forward sublayer of a run's blocks."""
     structure = run[0].structure
     several = max(len(structure.attention), len(structure.feed_forward)) > 1
-
     symbols = scales(run)
 
     def scale(name: str, field: str) -> list[Factor]:
