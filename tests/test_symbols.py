@@ -41,7 +41,7 @@ SPECS = st.builds(
 
 def made_up(*specs: BlockSpec, **around: bool) -> Placement:
     """As many blocks as there are specs."""
-    texts = dict.fromkeys(["name", "title", "summary", "source", "arxiv", "used_by"], "made up")
+    texts = dict.fromkeys(["name", "title", "summary", "source", "arxiv", "used_by", "trap"], "made up")
     return Placement(block=lambda layer, layers: specs[layer - 1], **{"final_norm": True} | around, **texts)
 
 
