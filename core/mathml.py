@@ -1,0 +1,26 @@
+"""Lines of LaTeX tokens, as core.symbols makes them, as MathML that a page can light up part by part."""
+
+import re
+from functools import cache
+from html import escape
+
+from latex2mathml.converter import convert
+
+from core.symbols import Token
+
+THIN_SPACE = '<mspace width="0.17em"/>'
+
+
+def math(line: list[Token]) -> str:
+    """A formula whose rows have the data-part of what they belong to."""
+    rows = [f'<mrow data-part="{escape(part)}">{row(latex)}</mrow>' if part else row(latex) for latex, part in line]
+    return f"<math>{''.join(rows)}</math>"
+
+
+@cache
+def row(latex: str) -> str:
+    if not latex.strip():
+        return THIN_SPACE
+    found = re.fullmatch(r"<math[^>]*>(.*)</math>", convert(latex), re.DOTALL)
+    assert found
+    return found[1]

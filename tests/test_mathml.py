@@ -1,0 +1,30 @@
+"""MathML of everything that the table's placements show."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from core.mathml import math
+from core.placement import PLACEMENTS
+from core.symbols import Token, equations, jacobian, tokens
+
+
+def parts(line: list[Token]) -> list[str]:
+    return [part for _, part in line if part]
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_every_formula_is_well_formed_and_names_its_parts_in_order(name: str) -> None:
+    shown = equations(PLACEMENTS[name], 12)
+    lines = [line for run in shown for line in run.lines] + [tokens(expression) for expression in jacobian(PLACEMENTS[name], 12)]
+    lines += [[(latex, None)] for run in shown for latex in run.constants + run.gains]
+    for line in lines:
+        tree = ElementTree.fromstring(math(line))
+        assert tree.tag == "math"
+        assert [row.get("data-part") for row in tree.iter("mrow") if row.get("data-part")] == parts(line)
+        assert "\\" not in "".join(tree.itertext())
+
+
+def test_a_formula_reads_as_it_is_written() -> None:
+    [attention, _] = equations(PLACEMENTS["post"], 12)[0].lines
+    assert "".join(ElementTree.fromstring(math(attention)).itertext()).replace(" ", "") == "h=N(x+A(x))"
