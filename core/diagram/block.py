@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from core.diagram.shapes import NODE, NORM, PILL, Slot, arrow, box, colour, lane, line, node, part, path_label, svg, text
+from core.diagram.shapes import NODE, NORM, PILL, WIDTH, Slot, arrow, box, colour, lane, line, node, part, path_label, svg, text
 from core.diagram.words import MATRICES, NAMES, SITES, block_text, number
 from core.placement import BlockSpec
 
@@ -16,24 +16,25 @@ DUAL_TITLE = "the second stream, untouched: it adds up what the branches write"
 def sublayer_slots(fork: float, heads: bool) -> dict[str, Slot]:
     """The slots of one sublayer, from where its branch leaves the stream; only attention has heads."""
     slots, top = {"fork": Slot(STREAM, fork, *NODE)}, fork - 16
-    for name, size in (("input", NORM), ("scale", PILL), ("map", (168, 88 if heads else 56)), ("output", NORM), ("gate", PILL)):
+    for name, size in (("input", NORM), ("scale", PILL), ("map", (168, 100 if heads else 58)), ("output", NORM), ("gate", PILL)):
         slots[name] = Slot(BRANCH, top - size[1] / 2, *size)
-        top = slots[name].top - 7
+        top = slots[name].top - 9
     inside = slots["map"]
     slots["inner"] = Slot(BRANCH, inside.top + 17, *NORM)
     if heads:
         slots["head_gain"] = Slot(BRANCH, inside.top + 40, PILL[0], 16)
         slots |= {matrix: Slot(BRANCH + 52 * place, inside.bottom - 15, 48, 18) for place, matrix in enumerate(MATRICES, -1)}
     slots["add"] = Slot(STREAM, top - 13, *NODE)
-    slots["skip"] = Slot(STREAM, top + 19, 64, PILL[1])
+    slots["skip"] = Slot(STREAM, top + 21, 64, PILL[1])
     slots["dual"] = Slot(DUAL, top - 35, *NODE)
-    slots["outer"] = Slot(STREAM, top - 57, *NORM)
-    slots["end"] = Slot(STREAM, slots["outer"].top - 14, *NODE)  # the next sublayer's fork, or the block's end
+    slots["outer"] = Slot(STREAM, top - 60, *NORM)
+    slots["end"] = Slot(STREAM, slots["outer"].top - 18, *NODE)  # the next sublayer's fork, or the block's end
     return slots
 
 
 ATTENTION = sublayer_slots(INPUT.y - 22, heads=True)
 SLOTS = {"attention": ATTENTION, "feed_forward": sublayer_slots(ATTENTION["end"].y, heads=False)}
+BESIDE = (ATTENTION["fork"].y + ATTENTION["skip"].bottom) / 2  # the height of the words beside a stream
 END = SLOTS["feed_forward"]["end"].y
 SPANS = {"attention": (FOOT, ATTENTION["end"].y), "feed_forward": (ATTENTION["end"].y, END - 18)}  # of the stream, bottom to top
 
@@ -44,7 +45,10 @@ def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False) -> st
     `dual` adds the second stream, Placement.dual_stream.
     """
     forward = view == "forward"
-    drawing = [f'<rect x="48" y="{END + 4:g}" width="304" height="{FOOT - 8 - END:g}" rx="14" fill="{colour("panel")}"/>']
+    left = DUAL + 28 if dual else 8
+    drawing = [
+        f'<rect x="{left}" y="{END + 4:g}" width="{WIDTH - 8 - left}" height="{FOOT - 8 - END:g}" rx="14" fill="{colour("panel")}"/>'
+    ]
     if spec.structure.block_skip:
         drawing.append(block_skip(forward))
     for sublayer in NAMES:
@@ -58,10 +62,6 @@ def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False) -> st
         added = "the branch is added to the stream" if forward else "the gradient goes both ways, unchanged"
         drawing.append(part(f"{sublayer}.add", f"{NAMES[sublayer]}: {added}", node(SLOTS[sublayer]["add"], plus=forward)))
         drawing.append(stream(sublayer, spec, forward))
-    middle = (ATTENTION["fork"].y + ATTENTION["skip"].bottom) / 2
-    drawing.append(path_label(STREAM + 18, middle, spec.identity_path, turned=True))
-    if dual:
-        drawing.append(path_label(DUAL + 17, middle, True, turned=True))
     for y, label in ((FOOT + 12, "x"), (END - 31, "x′")):
         drawing.append(text(STREAM, y, label if forward else f"∂ℓ/∂{label}", 17, look='font-style="italic"'))
     title = "One block" if forward else "One block, backward: the gradient of the loss ℓ passes the Jacobians J"
@@ -96,6 +96,8 @@ def stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     if sublayer == "attention" and spec.structure.block_skip and not forward:
         breaks.append(INPUT)
     shape = lane(STREAM, *SPANS[sublayer], breaks, identity, heading(sublayer, forward))
+    if sublayer == "attention":
+        shape += path_label(STREAM + 18, BESIDE, identity, turned=True)
     return part(f"{sublayer}.stream", f"{NAMES[sublayer]}: the residual stream{', untouched' * identity}", shape)
 
 
@@ -130,11 +132,13 @@ def block_skip(forward: bool) -> str:
 
 def dual_stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     """The second stream past one sublayer, and what the branch writes to it: a line that hops over what it crosses."""
-    slot, split = SLOTS[sublayer]["dual"], Slot(BRANCH, SLOTS[sublayer]["add"].y + 10, 12, 12)
+    slot, split = SLOTS[sublayer]["dual"], Slot(BRANCH, SLOTS[sublayer]["add"].y + 12, 14, 14)
     crossed = [STREAM] + [ASIDE] * (spec.structure.block_skip and sublayer == "attention")
     hops = "".join(f"H{x + 7}a7 7 0 0 0 -14 0" for x in crossed)
     feed = line(f"M{BRANCH} {split.y:g}V{slot.y + 9:g}q0 -9 -9 -9{hops}H{DUAL + (16 if forward else 0)}")
     meeting = arrow(DUAL + 9, slot.y, "left") if forward else arrow(BRANCH, split.top, "down")
     nodes = node(slot, plus=forward) + node(split, plus=not forward)
     way = lane(DUAL, *SPANS[sublayer], identity=True, to=heading(sublayer, forward))
+    if sublayer == "attention":
+        way += path_label(DUAL + 17, BESIDE, identity=True, turned=True)
     return part(f"{sublayer}.dual", f"{NAMES[sublayer]}: {DUAL_TITLE}", feed, nodes, meeting, way)

@@ -118,6 +118,7 @@ def text(
     """Words centred at the point, unless the look has another anchor; a map's name becomes the index of its Jacobian."""
     content = escape(words)
     if jacobian:
+        y -= 1.5  # the index hangs
         content = f'<tspan font-style="italic">J</tspan><tspan font-size="{size - 2:g}" dx="1" dy="3">{content}</tspan>'
     turn = f' transform="rotate(-90 {x:g} {y:g})"' * turned
     anchor = "" if "text-anchor" in look else ' text-anchor="middle"'

@@ -1,24 +1,28 @@
 """The stack of blocks: how far the identity path reaches."""
 
 from core.diagram.block import DUAL_TITLE
-from core.diagram.shapes import GAP, NODE, SMALL_NORM, Slot, arrow, box, lane, line, node, part, path_label, svg, text
+from core.diagram.shapes import GAP, NODE, SMALL_NORM, WIDTH, Slot, arrow, box, lane, line, node, part, path_label, svg, text
 from core.diagram.words import NAMES, describe, norms_text, structure_text, upper, which
 from core.placement import BlockSpec, Placement
 
-BESIDE, STREAM, BOXES, WIDE = 32, 94, 206, 292  # columns: second stream, stream, centre of the boxes; their width
+BESIDE, STREAM = 32, 94  # columns: second stream, stream
 
 
 def stack_svg(placement: Placement, layers: int) -> str:
     """The stack, embedding at the bottom: runs of equal blocks, the final norm, the head, and the identity path through them."""
     dual = placement.dual_stream
-    drawing, y, first = [ending("embedding", "Embedding", -23)], -38.0, 1
+    left = 60 if dual else 8
+    boxes = Slot((left + WIDTH - 8) / 2, 0, WIDTH - 8 - left, 30)  # what all boxes have in common
+    drawing, y, first = [ending("embedding", "Embedding", boxes._replace(y=-23))], -38.0, 1
     if placement.embedding_norm:
         norm = Slot(STREAM, y - 26, *SMALL_NORM)
         drawing += [lane(STREAM, y, norm.bottom + GAP), norm_part("embedding_norm", "norm on the embedding", norm)]
         y = norm.top - GAP
     start = y
+    if dual:
+        y -= 12  # where the second stream leaves
     for _, run in placement.segments(layers):
-        frame = Slot(BOXES, y - 52 - 12 * (dual and first == 1), WIDE, 72)
+        frame = boxes._replace(y=y - 52, height=72)
         drawing.append(run_part(run, first, frame, y))
         y, first = frame.top, first + len(run)
     identity, end = run[-1].identity_path, y - 24
@@ -29,19 +33,20 @@ def stack_svg(placement: Placement, layers: int) -> str:
         norm = Slot(BESIDE if dual else STREAM, (end + after) / 2, *SMALL_NORM)
         drawing.append(norm_part("final_norm", "the final norm", norm))
     if dual:
-        add, fork = Slot(STREAM, after - 20, *NODE), start - 14
-        feed = line(f"M{STREAM} {fork:g}H{BESIDE}") + lane(BESIDE, fork, end, identity=True, to="up")
+        add = Slot(STREAM, after - 20, *NODE)
+        way = f"M{STREAM} {start:g}v-3q0 -9 -9 -9H{BESIDE + 9}q-9 0 -9 -9V{end + 8:g}"
+        feed = line(way, identity=True) + arrow(BESIDE, end, "up", identity=True)
         rest = line(f"M{BESIDE} {after:g}V{add.y + 9:g}q0 -9 9 -9H{STREAM - 16}") + arrow(STREAM - 9, add.y, "right")
         drawing += [lane(STREAM, y, add.bottom + GAP, identity=identity), part("stack.dual", DUAL_TITLE, feed, rest)]
         drawing.append(part("stack.add", "the head reads the sum of both streams", node(add, plus=True)))
         after = add.top
-    head = Slot(BOXES, after - 35, WIDE, 30)
-    drawing += [line(f"M{STREAM} {after:g}V{head.bottom + 6:g}"), arrow(STREAM, head.bottom, "up"), ending("head", "Head", head.y)]
+    head = boxes._replace(y=after - 35)
+    drawing += [line(f"M{STREAM} {after:g}V{head.bottom + 6:g}"), arrow(STREAM, head.bottom, "up"), ending("head", "Head", head)]
     return svg(head.top - 8, f"{placement.title}: the stack of blocks", describe(placement, layers), drawing)
 
 
-def ending(name: str, label: str, y: float) -> str:
-    return part(f"stack.{name}", label, box(Slot(BOXES, y, WIDE, 30), label, "map", 14))
+def ending(name: str, label: str, slot: Slot) -> str:
+    return part(f"stack.{name}", label, box(slot, label, "map", 14))
 
 
 def norm_part(name: str, title: str, slot: Slot) -> str:

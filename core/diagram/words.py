@@ -7,9 +7,9 @@ from core.placement import BlockSpec, Placement, Structure
 NAMES = {"attention": "Attention", "feed_forward": "Feed-forward"}
 SITES = {  # bottom to top
     "input": "on what the branch reads",
-    "inner": "inside the branch, before its output projection",
+    "inner": "inside the branch before its output projection",
     "output": "on what the branch writes",
-    "outer": "on the stream, after the addition",
+    "outer": "on the stream after the addition",
 }
 MATRICES = {"query": "queries", "key": "keys", "value": "values"}
 
@@ -46,13 +46,14 @@ def block_text(spec: BlockSpec, dual: bool) -> str:
 
 
 def structure_text(structure: Structure) -> str:
-    words = []
-    for sublayer, name in NAMES.items():
-        held = [f"an {site} norm {SITES[site]}" for site in SITES if site in getattr(structure, sublayer)]
-        if sublayer == "attention":
-            held += [f"a norm of each head's {plural}" for matrix, plural in MATRICES.items() if matrix in structure.head_norms]
-            held += ["a learned gain for each head"] * structure.head_gain
-        words.append(f"{name.lower()} has {' and '.join(held) or 'no norm'}")
+    held = {name: [f"an {site} norm {where}" for site, where in SITES.items() if site in getattr(structure, name)] for name in NAMES}
+    held["attention"] += [f"a norm of each head's {plural}" for matrix, plural in MATRICES.items() if matrix in structure.head_norms]
+    held["attention"] += ["a learned gain for each head"] * structure.head_gain
+    texts = {name: listed(parts) or "no norm" for name, parts in held.items()}
+    if len(set(texts.values())) == 1:
+        words = [f"attention and feed-forward both have {texts['attention']}"]
+    else:
+        words = [f"{NAMES[name].lower()} has {words}" for name, words in texts.items()]
     return "; ".join(words + ["the block's input is added once more at its last addition"] * structure.block_skip)
 
 
@@ -60,12 +61,12 @@ def scales_text(blocks: Sequence[BlockSpec]) -> list[str]:
     """A sentence on the numbers, where there are any but one."""
     learned = any(block.structure.learned_gate for block in blocks)
     matrices = dict.fromkeys(name.replace("_", " ") for block in blocks for name, _ in block.init_gain)
-    written = "what a branch writes is multiplied by {}" + ", learned from there" * learned
+    written = "what a branch writes is multiplied by {}" + ", learned from there on" * learned
     values = {
         "the stream is multiplied by {} before each addition": [block.alpha for block in blocks],
         "what a branch reads is multiplied by {}": [block.input_scale for block in blocks],
         written: [block.gate for block in blocks],
-        f"the matrices of {', '.join(matrices)} start {{}} times as large": [gain for block in blocks for _, gain in block.init_gain],
+        f"the matrices of {listed(list(matrices))} start {{}} times as large": [gain for block in blocks for _, gain in block.init_gain],
     }
     words = [words.format(span(of)) for words, of in values.items() if set(of) - {1.0} or (learned and words == written)]
     return [f"{upper('; '.join(words))}."] if words else []
@@ -79,11 +80,16 @@ def norms_text(sublayer: str, structure: Structure) -> str:
 
 
 def which(layers: Sequence[int]) -> str:
-    """Ascending block numbers in words: block 1; blocks 2 to 5, 7."""
+    """Ascending block numbers in words: block 1; blocks 2 to 5 and 7."""
     starts = [layer for layer in layers if layer - 1 not in layers]
     ends = [layer for layer in layers if layer + 1 not in layers]
     runs = [f"{start} to {end}" if end > start else f"{start}" for start, end in zip(starts, ends, strict=True)]
-    return f"block{'s' * (len(layers) > 1)} {', '.join(runs)}"
+    return f"block{'s' * (len(layers) > 1)} {listed(runs)}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """One; one and two; one, two and three."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def span(values: Sequence[float]) -> str:
