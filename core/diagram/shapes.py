@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 import vl_convert
 
-from core.images import SCALE
-
 Theme = Literal["light", "dark"]
 
 # A page sets --lab-paper and so on; where it does not, the light theme's colour holds.
@@ -27,6 +25,7 @@ PALETTE: dict[str, dict[Theme, str]] = {
 }
 FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
 WIDTH = 360
+SCALE = 2  # pixels for one of the drawing's units in a picture, as the charts have it in core/images.py, which would load Altair
 NORM, SMALL_NORM, PILL, NODE = (76, 22), (56, 20), (116, 18), (18, 18)
 GAP = 4  # between a broken line and what breaks it
 
