@@ -30,6 +30,7 @@ structures = st.builds(Structure, sites, sites, st.sampled_from([None, "scalar",
 number = st.sampled_from(NUMBERS)
 gains = st.sampled_from([(), (("value", 0.5), ("mlp_out", 2.0))])
 specs = st.builds(BlockSpec, structures, number, number, number, gains)
+few = st.builds(BlockSpec, st.sampled_from([PRE, POST]), st.sampled_from([1.0, 2.0]))  # so that runs have more than one block
 stacks = st.builds(
     lambda blocks, final, embedding, dual: replace(
         PLACEMENTS["pre"],
@@ -39,7 +40,7 @@ stacks = st.builds(
         embedding_norm=embedding,
         dual_stream=dual,
     ),
-    st.lists(specs, min_size=1, max_size=5),
+    st.lists(few, min_size=1, max_size=5) | st.lists(specs, min_size=1, max_size=5),
     st.booleans(),
     st.booleans(),
     st.booleans(),
@@ -212,6 +213,8 @@ def check_stack(placement: Placement, layers: int) -> None:
     assert drawn.keys() == runs.keys() | {"stack.embedding", "stack.head"} | {name for name, has in optional.items() if has}
     whole = {name for name, (_, run) in runs.items() if all(block.identity_path for block in run)}
     assert with_identity(drawn) == whole | {name for name in ("stack.dual",) if placement.dual_stream}
+    beyond = [line for line in fromstring(drawing) if "identity" in line.get("class", "")]
+    assert len(beyond) == (list(runs)[-1] in whole), "from the last block to what follows"
     for name, (first, run) in runs.items():
         words = f"Blocks {first} to {first + len(run) - 1}" if len(run) > 1 else f"Block {first}"
         assert words in list(drawn[name].itertext())

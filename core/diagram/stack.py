@@ -23,9 +23,10 @@ def stack_svg(placement: Placement, layers: int) -> str:
         y -= 12  # where the second stream leaves
     for _, run in placement.segments(layers):
         frame = boxes._replace(y=y - 52, height=72)
-        drawing.append(run_part(run, first, frame, y))
+        identity = all(block.identity_path for block in run)
+        drawing.append(run_part(run, first, frame, y, identity))
         y, first = frame.top, first + len(run)
-    identity, end = run[-1].identity_path, y - 24
+    end = y - 24
     if not dual:
         drawing.append(lane(STREAM, y, end, identity=identity, to="up" if identity else None))
     after = end - (SMALL_NORM[1] + 2 * GAP) * placement.final_norm
@@ -53,9 +54,9 @@ def norm_part(name: str, title: str, slot: Slot) -> str:
     return part(f"stack.{name}", title, box(slot, "Norm", "norm", 12.5))
 
 
-def run_part(run: list[BlockSpec], first: int, frame: Slot, below: float) -> str:
+def run_part(run: list[BlockSpec], first: int, frame: Slot, below: float, identity: bool) -> str:
     """A run of equal blocks: what they are, and the stream through them with a mark for everything that stands on it."""
-    structure, identity = run[0].structure, all(block.identity_path for block in run)
+    structure = run[0].structure
     scaled = ["scale"] * any(block.alpha != 1.0 for block in run)
     kinds = [kind for sublayer in NAMES for kind in scaled + ["norm"] * ("outer" in getattr(structure, sublayer))]
     step = frame.height / (len(kinds) + 1)
