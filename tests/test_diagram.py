@@ -94,7 +94,9 @@ def check_block(spec: BlockSpec, view: View, dual: bool) -> None:
 def pieces(group: Element) -> list[tuple[float, float]]:
     """Top and bottom of every piece of a stream's line."""
     ways = [re.fullmatch(r"M\S+ (\S+)V(\S+)", shape.attrib["d"]) for shape in shapes(group, "line")]
-    return [tuple(sorted(map(float, way.groups()))) for way in ways if way]
+    found = [(float(way[2]), float(way[1])) for way in ways if way]
+    assert all(top < bottom for top, bottom in found)
+    return found
 
 
 def check_text(root: Element) -> None:

@@ -28,7 +28,7 @@ def sublayer_slots(fork: float, heads: bool) -> dict[str, Slot]:
     slots["skip"] = Slot(STREAM, top + 21, 64, PILL[1])
     slots["dual"] = Slot(DUAL, top - 35, *NODE)
     slots["outer"] = Slot(STREAM, top - 60, *NORM)
-    slots["end"] = Slot(STREAM, slots["outer"].top - 18, *NODE)  # the next sublayer's fork, or the block's end
+    slots["end"] = Slot(STREAM, slots["outer"].top - 20, *NODE)  # the next sublayer's fork, or the block's end
     return slots
 
 
@@ -36,7 +36,8 @@ ATTENTION = sublayer_slots(INPUT.y - 22, heads=True)
 SLOTS = {"attention": ATTENTION, "feed_forward": sublayer_slots(ATTENTION["end"].y, heads=False)}
 BESIDE = (ATTENTION["fork"].y + ATTENTION["skip"].bottom) / 2  # the height of the words beside a stream
 END = SLOTS["feed_forward"]["end"].y
-SPANS = {"attention": (FOOT, ATTENTION["end"].y), "feed_forward": (ATTENTION["end"].y, END - 18)}  # of the stream, bottom to top
+SEAM = ATTENTION["outer"].top - 6  # between the two sublayers' pieces of a stream, clear of the next fork's circle
+SPANS = {"attention": (FOOT, SEAM), "feed_forward": (SEAM, END - 18)}  # of a stream, bottom to top
 
 
 def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False) -> str:
