@@ -32,7 +32,7 @@ def sublayer_slots(fork: float, heads: bool) -> dict[str, Slot]:
     return slots
 
 
-ATTENTION = sublayer_slots(INPUT.y - 22, heads=True)
+ATTENTION = sublayer_slots(INPUT.y - 30, heads=True)
 SLOTS = {"attention": ATTENTION, "feed_forward": sublayer_slots(ATTENTION["end"].y, heads=False)}
 BESIDE = (ATTENTION["fork"].y + ATTENTION["skip"].bottom) / 2  # the height of the words beside a stream
 END = SLOTS["feed_forward"]["end"].y
