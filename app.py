@@ -3,4 +3,8 @@
 import streamlit as st
 
 st.set_page_config(page_title="Norm Placement Lab", page_icon="pages/ui/icon.svg", layout="wide")
-st.navigation({"Lab": [st.Page("pages/lab/train.py", title="Train", icon=":material/show_chart:", default=True)]}, position="top").run()
+sections = {
+    "Lab": [st.Page("pages/lab/train.py", title="Train", icon=":material/show_chart:", default=True)],
+    "Theory": [st.Page("pages/theory/identity_path.py", title="Identity path", icon=":material/timeline:")],
+}
+st.navigation(sections, position="top").run()

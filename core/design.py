@@ -13,7 +13,7 @@ from core.values import number, plain_text, shown
 
 DESIGN = "custom:"
 MOST = 1000.0  # of a design's numbers
-LEARNED = ("scalar", "vector")
+LEARNED: tuple[Literal["scalar", "vector"], ...] = ("scalar", "vector")
 
 
 class DesignError(ValueError):

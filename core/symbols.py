@@ -1,7 +1,7 @@
 r"""A placement's block as an equation, and the block's Jacobian: both read off the record, from one list of operators for each sublayer.
 
 What is shown can be evaluated: `latex` and `value` take the same expression. Every term names the part of a diagram that draws it,
-`{sublayer}.{part}`: attention or feed_forward; stream, input, scale, branch, inner, output, gate, add, outer or skip.
+`{sublayer}.{part}`, as core.diagram names them.
 
 Glossary: x, h, x' the stream before, within and after a block; A, F the branches; N a norm, with its site where a sublayer has several;
 W_O, W_1, W_2 matrices, their biases left out; G a factor for each head; \phi the activation; J_f the Jacobian of f where the block has it.
@@ -18,6 +18,7 @@ import numpy as np
 from core.placement import BlockSpec, Matrix, Placement, Site
 
 MATRICES = {"query": "W_Q", "key": "W_K", "value": "W_V", "attention_output": "W_O", "mlp_in": "W_1", "mlp_out": "W_2"}
+IDENTITY_PATH = r"\underbrace{I}_{\text{identity path}}"
 SCALES = {"alpha": r"\alpha", "input_scale": "s", "gate": "g"}
 
 Token = tuple[str, str | None]  # LaTeX, balanced in itself, and the part that it belongs to
@@ -89,7 +90,7 @@ def latex(shown: Expression | list[Token]) -> str:
 
 
 def value(expression: Expression, factors: Mapping[str, Any]) -> Any:
-    """The expression's value where `factors` has each factor's by name: a matrix, the identity for a stream and a skip, or a number."""
+    """The expression's value where `factors` has each factor's by name: a matrix (of stream and block skip the identity) or a number."""
     match expression:
         case Factor(name):
             return factors[name]
@@ -136,7 +137,7 @@ def jacobian(placement: Placement, layers: int) -> list[Expression]:
         attention, feed_forward = sublayers(run)
         through = product(total(feed_forward, run), *attention.outer, total(attention, run))
         if structure.block_skip:
-            through = Sum((identity("feed_forward.skip", run), through), "feed_forward.add")
+            through = Sum((identity("feed_forward.block_skip", run), through), "feed_forward.add")
         found.append(product(*feed_forward.outer, through))
     return found
 
@@ -151,12 +152,12 @@ def product(*factors: Expression) -> Expression:
 
 def identity(name: str, run: list[BlockSpec]) -> Factor:
     marked = all(block.identity_path for block in run)
-    return Factor(name, r"\underbrace{I}_{\text{identity path}}" if marked else "I")
+    return Factor(name, IDENTITY_PATH if marked else "I")
 
 
 def equation(one: Sublayer, skip: bool) -> list[Token]:
     plus = (" + ", f"{one.name}.add")
-    skipped: list[Token] = [("x", f"{one.name}.skip"), plus] if skip else []
+    skipped: list[Token] = [("x", f"{one.name}.block_skip"), plus] if skip else []
     added = [*skipped, *applied(one.stream, stream(one)), plus, *applied(one.branch, stream(one))]
     return [(f"{one.after} = ", None), *applied(one.outer, added)]
 
@@ -190,14 +191,14 @@ def sublayers(run: list[BlockSpec]) -> tuple[Sublayer, Sublayer]:
 
         inner = norm("inner")
         if name == "attention" and structure.head_gain:
-            inner = [Factor("attention.branch.head_gain", "G"), *inner]
+            inner = [Factor("attention.head_gain", "G"), *inner]
         # a branch is taken apart only where something sits inside it
         branch = [*inside, *inner, projection] if inner else [Factor(f"{name}.branch", letter, True)]
         gate = scale(f"{name}.gate", "gate")
         if structure.learned_gate == "vector":
             gate = [Factor(f"{name}.gate", rf"\operatorname{{diag}}(g_{letter})")]
         branch = [*norm("input"), *scale(f"{name}.scale", "input_scale"), *branch, *norm("output"), *gate]
-        return Sublayer(name, before, after, scale(f"{name}.stream.alpha", "alpha"), branch, norm("outer"))
+        return Sublayer(name, before, after, scale(f"{name}.alpha", "alpha"), branch, norm("outer"))
 
     heads = [Factor("attention.branch.heads", r"\operatorname{heads}", True)]
     hidden = [Factor("feed_forward.branch.hidden", "W_1"), Factor("feed_forward.branch.activation", r"\phi", True)]

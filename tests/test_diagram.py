@@ -72,7 +72,7 @@ def expected_norms(structure: Structure) -> set[str]:
 
 
 def expected_scales(spec: BlockSpec) -> set[str]:
-    numbers = {"skip": spec.alpha, "gate": spec.gate, "scale": spec.input_scale}
+    numbers = {"alpha": spec.alpha, "gate": spec.gate, "scale": spec.input_scale}
     names = {name for name, number in numbers.items() if number != 1.0} | ({"gate"} if spec.structure.learned_gate else set())
     return {f"{sublayer}.{name}" for sublayer in SUBLAYERS for name in names} | (
         {"attention.head_gain"} if spec.structure.head_gain else set()
@@ -128,7 +128,7 @@ def test_a_stream_that_is_no_identity_breaks_at_everything_that_stands_on_it(spe
     drawn = parts(block_svg(spec, view))
     for sublayer in SUBLAYERS:
         lines = pieces(drawn[f"{sublayer}.stream"])
-        on_it = [SLOTS[sublayer][name] for name in ("skip", "outer") if f"{sublayer}.{name}" in drawn]
+        on_it = [SLOTS[sublayer][name] for name in ("alpha", "outer") if f"{sublayer}.{name}" in drawn]
         assert all(bottom < slot.top or slot.bottom < top for slot in on_it for top, bottom in lines)
         assert len(lines) == 1 if spec.identity_path else len(lines) > 1 + len(on_it)
 

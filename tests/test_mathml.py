@@ -1,9 +1,11 @@
 """MathML of everything that the table's placements show."""
 
+import re
 from xml.etree import ElementTree
 
 import pytest
 
+from core.diagram import block_svg
 from core.mathml import math
 from core.placement import PLACEMENTS
 from core.symbols import Token, equations, jacobian, tokens
@@ -28,3 +30,12 @@ def test_every_formula_is_well_formed_and_names_its_parts_in_order(name: str) ->
 def test_a_formula_reads_as_it_is_written() -> None:
     [attention, _] = equations(PLACEMENTS["post"], 12)[0].lines
     assert "".join(ElementTree.fromstring(math(attention)).itertext()).replace(" ", "") == "h=N(x+A(x))"
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_every_term_has_its_part_in_the_drawing(name: str) -> None:
+    """Except for the identity, which is drawn as a stream that nothing stands on."""
+    placement = PLACEMENTS[name]
+    drawn = set(re.findall(r'data-part="([^"]+)"', block_svg(placement.block(12, 12), dual=placement.dual_stream)))
+    last = [*equations(placement, 12)[-1].lines, tokens(jacobian(placement, 12)[-1])]
+    assert {part for line in last for part in parts(line)} <= drawn

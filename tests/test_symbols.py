@@ -90,7 +90,7 @@ def residual(spec: BlockSpec, sublayer: str, x: jax.Array, skipped: jax.Array | 
         if sublayer == "attention":
             hidden = part("attention.branch.heads", heads, y)
             if structure.head_gain:
-                hidden = part("attention.branch.head_gain", lambda y: jnp.repeat(jnp.array([0.6, 1.7]), HIDDEN // HEADS) * y, hidden)
+                hidden = part("attention.head_gain", lambda y: jnp.repeat(jnp.array([0.6, 1.7]), HIDDEN // HEADS) * y, hidden)
         else:
             hidden = part("feed_forward.branch.activation", jnp.tanh, part("feed_forward.branch.hidden", lambda y: first @ y, y))
         return part(f"{sublayer}.branch.projection", lambda y: last @ y, at("inner", hidden))
@@ -106,7 +106,7 @@ def block(spec: BlockSpec, x: jax.Array, part: Part = lambda name, function, y: 
 
 def factors(spec: BlockSpec, x: jax.Array) -> dict[str, jax.Array | float]:
     """The Jacobian of each part of a block by itself, at the point where the block has it."""
-    found: dict[str, jax.Array | float] = {"feed_forward.skip": jnp.eye(WIDTH)}
+    found: dict[str, jax.Array | float] = {"feed_forward.block_skip": jnp.eye(WIDTH)}
 
     def part(name: str, function: Callable[[jax.Array], jax.Array], y: jax.Array) -> jax.Array:
         if not isinstance(y, jax.core.Tracer):
@@ -116,7 +116,7 @@ def factors(spec: BlockSpec, x: jax.Array) -> dict[str, jax.Array | float]:
     block(spec, x, part)
     for sublayer in ("attention", "feed_forward"):
         gate = learned(spec, sublayer)
-        numbers = {"stream.alpha": spec.alpha, "scale": spec.input_scale, "gate": jnp.diag(gate) if jnp.ndim(gate) else gate}
+        numbers = {"alpha": spec.alpha, "scale": spec.input_scale, "gate": jnp.diag(gate) if jnp.ndim(gate) else gate}
         found |= {f"{sublayer}.{name}": number for name, number in numbers.items()} | {f"{sublayer}.stream": jnp.eye(WIDTH)}
     return found
 
@@ -229,7 +229,7 @@ def test_every_piece_of_latex_is_balanced_and_names_a_part(placement: Placement)
         depths = np.cumsum([(letter == "{") - (letter == "}") for letter in text])
         assert depths.min() >= 0
         assert depths[-1] == 0
-    places = SITES | {"stream", "scale", "branch", "gate", "add", "skip"}
+    places = SITES | {"stream", "scale", "branch", "gate", "add", "alpha", "block_skip", "head_gain"}
     parts = {part for line in shown for _, part in line if part}
     assert parts <= {f"{sublayer}.{place}" for sublayer in ("attention", "feed_forward") for place in places}
 

@@ -1,13 +1,13 @@
 """Drawings of a placement, from its record alone: one block, the stack of blocks, and the same in words.
 
 A drawn part of a block is a group with `data-part="{sublayer}.{part}"`, sublayer attention or feed_forward. The parts: stream, input,
-scale (s), branch, inner, output, gate, add, outer, skip (alpha); query, key, value (head norms) and head_gain; block_skip; dual (the second
+scale (s), branch, inner, output, gate, add, outer, alpha; query, key, value (head norms) and head_gain; block_skip; dual (the second
 stream). In it the signal's lines have the class `line`, so that a page can set their widths. Colours are CSS variables, see `shapes`.
 """
 
 from core.diagram.block import SLOTS, block_svg
-from core.diagram.shapes import PALETTE, png, resolved
+from core.diagram.shapes import PALETTE, Theme, png, resolved
 from core.diagram.stack import stack_svg
 from core.diagram.words import describe
 
-__all__ = ["PALETTE", "SLOTS", "block_svg", "describe", "png", "resolved", "stack_svg"]
+__all__ = ["PALETTE", "SLOTS", "Theme", "block_svg", "describe", "png", "resolved", "stack_svg"]

@@ -25,7 +25,7 @@ def sublayer_slots(fork: float, heads: bool) -> dict[str, Slot]:
         slots["head_gain"] = Slot(BRANCH, inside.top + 40, PILL[0], 16)
         slots |= {matrix: Slot(BRANCH + 52 * place, inside.bottom - 15, 48, 18) for place, matrix in enumerate(MATRICES, -1)}
     slots["add"] = Slot(STREAM, top - 13, *NODE)
-    slots["skip"] = Slot(STREAM, top + 21, 64, PILL[1])
+    slots["alpha"] = Slot(STREAM, top + 21, 64, PILL[1])
     slots["dual"] = Slot(DUAL, top - 35, *NODE)
     slots["outer"] = Slot(STREAM, top - 60, *NORM)
     slots["end"] = Slot(STREAM, slots["outer"].top - 20, *NODE)  # the next sublayer's fork, or the block's end
@@ -34,7 +34,7 @@ def sublayer_slots(fork: float, heads: bool) -> dict[str, Slot]:
 
 ATTENTION = sublayer_slots(INPUT.y - 30, heads=True)
 SLOTS = {"attention": ATTENTION, "feed_forward": sublayer_slots(ATTENTION["end"].y, heads=False)}
-BESIDE = (ATTENTION["fork"].y + ATTENTION["skip"].bottom) / 2  # the height of the words beside a stream
+BESIDE = (ATTENTION["fork"].y + ATTENTION["alpha"].bottom) / 2  # the height of the words beside a stream
 END = SLOTS["feed_forward"]["end"].y
 SEAM = ATTENTION["outer"].top - 6  # between the two sublayers' pieces of a stream, clear of the next fork's circle
 SPANS = {"attention": (FOOT, SEAM), "feed_forward": (SEAM, END - 18)}  # of a stream, bottom to top
@@ -81,7 +81,7 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
     scales = {
         "scale": (spec.input_scale, "what the branch reads, times s ="),
         "gate": (spec.gate, "what the branch writes, times"),
-        "skip": (spec.alpha, "the stream, times α ="),
+        "alpha": (spec.alpha, "the stream, times α ="),
     }
     found |= {name: ("scale", f"× {number(by)}", f"{says} {number(by)}") for name, (by, says) in scales.items() if by != 1.0}
     if structure.learned_gate:

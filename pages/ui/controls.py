@@ -2,25 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import streamlit as st
 
 from core.comparison import Comparison
 from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most
-from core.design import LEARNED, MOST, Design, is_design, ordered, placement_of
-from core.placement import PLACEMENTS, Site
+from core.design import Design, is_design, placement_of
+from core.placement import PLACEMENTS
 from core.values import plain_text
+from pages.ui.design import design_parts
 from pages.ui.state import change, comparison, keep, seen
 from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
 
-LEARNED_TEXTS = {None: "constant", "scalar": "learned, one number", "vector": "learned, a vector"}
-SITES_HELP = (
-    "**input**: what the branch reads. **inner**: inside the branch, before its output projection. **output**: what the branch writes. "
-    "**outer**: the stream, after the addition, where it cuts the identity path."
-)
-GAIN_HELP = "What multiplies the initial values of the value, output, and feed-forward matrices."
 RATES = [float(f"{digit}e{power}") for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
 
 
@@ -82,26 +77,20 @@ def placement_controls(config: RunConfig) -> None:
 
 
 def design_controls() -> None:
-    def part(widget: Callable[..., Any], name: str, label: str, form: Callable[[Any], Any], **options: Any) -> None:
+    def part(
+        widget: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
+    ) -> None:
         control(
             widget,
             "placement",
             label,
-            key=f"design_{name}",
-            form=lambda text: form(getattr(Design.parse(text), name)),
-            made=lambda value, text: replace(Design.parse(text), **{name: value}).text,
+            key=f"design_{field}",
+            form=lambda text: form(getattr(Design.parse(text), field)),
+            made=lambda value, text: replace(Design.parse(text), **{field: made(value)}).text,
             **options,
         )
 
-    for name, label in {"attn": "Norms of attention", "ffn": "Norms of feed-forward"}.items():
-        part(st.pills, name, label, ordered, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
-    left, right = st.columns(2)
-    with left:
-        part(st.number_input, "alpha", "Stream times α", float, min_value=0.0, max_value=MOST, step=0.1, format="%g")
-        part(st.number_input, "gate", "Branch times g", float, min_value=0.0, max_value=MOST, step=0.1, format="%g")
-    with right:
-        part(st.number_input, "gain", "Initial gain", float, min_value=0.0, max_value=MOST, step=0.1, format="%g", help=GAIN_HELP)
-        part(st.selectbox, "learned", "g is", lambda kind: kind, options=[None, *LEARNED], format_func=LEARNED_TEXTS.__getitem__)
+    design_parts(part)
 
 
 def training_controls(config: RunConfig) -> None:

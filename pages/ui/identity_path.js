@@ -32,27 +32,33 @@ function choice(name, legend, options, chosen) {
 }
 
 function draw(root, data, kept, slider) {
-  const sides = root.querySelector(".sides")
+  const grid = root.querySelector(".sides")
   const over = kept.show === "slide"
   slider.style.visibility = over ? "visible" : "hidden"
-  const blocks = data.sides.map((side) => `<div class="block">${side[kept.view]}</div>`)
-  const texts = data.sides.map((side) => `<h3>${side.title}</h3>`)
-  const formulas = data.sides.map((side) => `<dl class="formulas">${side.formulas}</dl>`)
-  sides.innerHTML = over
-    ? `<section><div class="morph">${blocks.join("")}</div></section><section>${texts[0]}${formulas[0]}<br>${texts[1]}${formulas[1]}</section>`
-    : data.sides.map((_, i) => `<section>${texts[i]}${blocks[i]}${formulas[i]}</section>`).join("")
-  for (const section of sides.children) light(over ? sides : section, section)
+  grid.classList.toggle("over", over)
+  const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${side[kept.view]}</div>`)
+  const drawn = over
+    ? [`<div class="morph">${blocks.join("")}</div>`, ""]
+    : data.sides.map((side, i) => `<h3>${side.title}</h3><h4>${side.which}</h4>${blocks[i]}<h4>The whole stack</h4><div class="block">${side.stack}</div>`)
+  grid.innerHTML = data.sides.map((side, i) => `
+    <section class="drawn${i}">${drawn[i]}</section>
+    <section class="said${i}" data-side="${i}"><h3>${side.title}</h3><dl>${side.formulas}</dl></section>`).join("")
+  light(grid, over)
   if (over) slide(root, kept.at)
 }
 
 // A part of the drawing and the terms of the equations that stand for it light up together.
-function light(scope, section) {
-  section.onpointerover = ({ target }) => {
-    const name = target.closest("[data-part]")?.dataset.part
-    scope.classList.toggle("hovering", Boolean(name))
-    for (const part of scope.querySelectorAll("[data-part]")) part.classList.toggle("lit", part.dataset.part === name)
+function light(grid, over) {
+  grid.onpointerover = ({ target }) => {
+    const [part, side] = [target.closest("[data-part]"), target.closest("[data-side]")]
+    const scope = part && side ? grid.querySelectorAll(over ? "[data-side]" : `[data-side="${side.dataset.side}"]`) : []
+    for (const lit of grid.querySelectorAll(".lit, .hovering")) lit.classList.remove("lit", "hovering")
+    for (const one of scope) {
+      one.classList.add("hovering")
+      for (const same of one.querySelectorAll(`[data-part="${part.dataset.part}"]`)) same.classList.add("lit")
+    }
   }
-  section.onpointerleave = () => scope.classList.remove("hovering")
+  grid.onpointerleave = () => grid.onpointerover({ target: grid })
 }
 
 // Norms that only one side has slide to the places of those that only the other has; everything else fades over.
@@ -60,12 +66,13 @@ function slide(root, at) {
   const drawings = [...root.querySelectorAll(".morph svg")]
   const parts = drawings.map((svg) => new Map([...svg.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part])))
   const same = (name) => parts.every((side) => side.has(name)) && parts[0].get(name).innerHTML === parts[1].get(name).innerHTML
-  drawings[1].querySelector("rect").style.opacity = 0 // its paper
+  for (const paper of drawings[1].querySelectorAll(":scope > rect")) paper.style.opacity = 0
   drawings.forEach((svg, i) => {
     const weight = i ? at : 1 - at
     for (const shape of svg.children) {
       if (!shape.dataset?.part && shape.tagName !== "rect") shape.style.opacity = weight
     }
+    for (const words of svg.querySelectorAll("[data-part$=stream] text")) words.style.opacity = i === Math.round(at) ? 1 : 0
     for (const [name, part] of parts[i]) {
       part.style.transform = ""
       part.style.opacity = same(name) ? 1 - i : weight

@@ -1,15 +1,16 @@
 """Two placements' blocks as drawings and equations that light up together and slide into each other, without asking the server."""
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from core.diagram import block_svg
+from core.diagram import block_svg, stack_svg
 from core.mathml import math
 from core.placement import Placement
-from core.symbols import equations, jacobian, tokens
+from core.symbols import IDENTITY_PATH, Equations, Token, equations, jacobian, tokens
 
 HERE = Path(__file__).parent
 NAME = "identity_path"
@@ -26,20 +27,26 @@ def side(placement: Placement, layers: int) -> dict[str, Any]:
     """What is shown of a placement: its last block, which is the usual one, and the equations of all."""
     block = placement.block(layers, layers)
     return {
-        "title": placement.title,
+        "title": escape(placement.title),
+        "which": which(equations(placement, layers)[-1]),
         "forward": block_svg(block, "forward", placement.dual_stream),
         "backward": block_svg(block, "backward", placement.dual_stream),
+        "stack": stack_svg(placement, layers),
         "formulas": formulas(placement, layers),
     }
 
 
 def formulas(placement: Placement, layers: int) -> str:
     """An HTML definition list's entries."""
-    entries = []
-    runs = equations(placement, layers)
-    for run, derivative in zip(runs, jacobian(placement, layers), strict=True):
-        where = "" if len(runs) == 1 else f", blocks {run.first} to {run.last}"
-        entries += [(f"Block{where}", [math(line) for line in run.lines]), (f"Jacobian ∂x′/∂x{where}", [math(tokens(derivative))])]
-        numbers = [math([(latex, None)]) for latex in (*run.constants, *run.gains)]
-        entries += [(f"With {layers} blocks", numbers)] if numbers else []
-    return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{line}</dd>" for line in lines) for title, lines in entries)
+    entries: list[tuple[str, list[list[Token]]]] = []
+    for run, derivative in zip(equations(placement, layers), jacobian(placement, layers), strict=True):
+        entries += [(which(run), run.lines), ("Jacobian ∂x′/∂x", [tokens(derivative)])]
+        numbers: list[list[Token]] = [[(latex, None)] for latex in (*run.constants, *run.gains)]
+        entries += [(f"At a depth of {layers}", numbers)] if numbers else []
+    if placement.dual_stream:
+        entries.append(("Jacobian ∂r′/∂r", [[(IDENTITY_PATH, "attention.dual")]]))
+    return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{math(line)}</dd>" for line in lines) for title, lines in entries)
+
+
+def which(run: Equations) -> str:
+    return f"Block {run.first}" if run.first == run.last else f"Blocks {run.first} to {run.last}"

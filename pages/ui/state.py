@@ -28,6 +28,11 @@ def keep() -> None:
     st.session_state.kept = True
 
 
+def leave() -> None:
+    """At the top of another page: the comparison is kept for when its visitor comes back."""
+    st.session_state.left = True
+
+
 def in_address() -> dict[str, str]:
     """Our part of the address that the browser had when it asked for this run of the page."""
     return {name: value for name, value in st.query_params.items() if name in ADDRESS or name.startswith("run")}
@@ -41,7 +46,8 @@ def seen() -> Comparison:
 def read_address() -> None:
     """At the top of a page: takes over an address that was opened or gone back to."""
     found = in_address()
-    kept = st.session_state.pop("kept", False)
+    returned = st.session_state.pop("left", False) and not found  # by the navigation, which opens a page without an address
+    kept = st.session_state.pop("kept", False) or returned
     if "comparison" not in st.session_state or (found != st.session_state.address and not kept):
         st.session_state.comparison, st.session_state.notices = Comparison.from_query(found)
         st.session_state.address, st.session_state.refusal = found, None

@@ -95,7 +95,7 @@ def test_a_design_of_ones_own_starts_from_the_placement_before_and_changes_site_
     page.set("Norm placement", "custom:attn=outer,ffn=outer")
     assert page.address == {"run1": "custom:attn=outer,ffn=outer~layers-2"}
     page.set("Norms of attention", ["input", "output"])
-    page.set("Stream times α", 1.5)
+    page.set("Stream × α", 1.5)
     page.set("g is", "vector")
     assert page.address == {"run1": "custom:attn=input+output,ffn=outer,alpha=1.5,learned=vector~layers-2"}
     page.set("Norms of feed-forward", [])

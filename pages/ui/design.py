@@ -1,0 +1,44 @@
+"""The parts of a design of one's own, as widgets."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import streamlit as st
+
+from core.design import LEARNED, MOST, ordered
+from core.placement import Site
+
+CONSTANT = "constant"
+GATES = {CONSTANT: CONSTANT, "scalar": "learned, one number", "vector": "learned, a vector"}
+SITES_HELP = (
+    "**input**: what the branch reads. **inner**: inside the branch, before its output projection. **output**: what the branch writes. "
+    "**outer**: the stream, after the addition, where it cuts the identity path."
+)
+GAIN_HELP = "What multiplies the initial values of the value, output and feed-forward matrices."
+
+
+def design_parts(part: Callable[..., None]) -> None:
+    """`part(widget, field, label, form, made, **options)` draws a widget for a field of the design.
+
+    `form` makes the widget's value of the field's, `made` the field's of the widget's.
+    """
+    for field, label in {"attn": "Norms of attention", "ffn": "Norms of feed-forward"}.items():
+        part(st.pills, field, label, ordered, frozenset, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
+    left, right = st.columns(2)
+    for column, field, label, about in (
+        (left, "alpha", "Stream × α", None),
+        (right, "gate", "Branch × g", None),
+        (left, "gain", "Initial gain", GAIN_HELP),
+    ):
+        with column:
+            part(st.number_input, field, label, float, float, min_value=0.0, max_value=MOST, step=0.1, format="%g", help=about)
+    with right:
+        part(st.selectbox, "learned", "g is", gate_kind, learned, options=[CONSTANT, *LEARNED], format_func=GATES.__getitem__)
+
+
+def gate_kind(learned: str | None) -> str:
+    return learned or CONSTANT
+
+
+def learned(kind: Any) -> str | None:
+    return None if kind == CONSTANT else kind

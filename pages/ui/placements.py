@@ -1,0 +1,101 @@
+"""What the theory pages share: choosing two placements, or designing them, and what is known of one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from core.config import LIMITS
+from core.design import Design, is_design, placement_of
+from core.diagram import Theme, block_svg, describe, png, resolved, stack_svg
+from core.pair import Pair
+from core.placement import PLACEMENTS, Placement
+from pages.ui.design import design_parts
+from pages.ui.verbatim import verbatim
+
+NAMES = ("left", "right", "layers")
+
+
+def pair() -> Pair:
+    """The pair that the address names; a change by a widget comes before it."""
+    state = st.session_state
+    found = {name: st.query_params[name] for name in NAMES if name in st.query_params}
+    if "pair" not in state or (found != state.pair_address and not state.pop("pair_changed", False)):
+        state.pair, sentences = Pair.from_query(found)
+        for sentence in sentences:
+            st.warning(verbatim(sentence))
+    state.pair_address = state.pair.to_query()
+    if state.pair_address != found:
+        st.query_params.from_dict(state.pair_address)
+    current: Pair = state.pair
+    return current
+
+
+def changed(name: str, made: Callable[[Any], Any], key: str) -> None:
+    st.session_state.pair_changed = True
+    st.session_state.pair = replace(st.session_state.pair, **{name: made(st.session_state[key])})
+
+
+def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, made: Callable[[Any], Any], **options: Any) -> None:
+    """A widget that shows `value` and puts what `made` makes of its own into the pair."""
+    key = f"pair_{key}"
+    st.session_state[key] = value
+    kind(label, key=key, on_change=changed, args=(name, made, key), **options)
+
+
+def depth(current: Pair) -> None:
+    least, most = LIMITS["layers"]
+    about = "Some placements have scales that depend on it."
+    widget(st.number_input, "layers", "Blocks", "layers", current.layers, int, min_value=int(least), max_value=int(most), help=about)
+
+
+def choice(current: Pair, name: str, label: str) -> Placement:
+    """The list of placements, with a design of one's own last, and the design's parts."""
+    chosen = getattr(current, name)
+    placement = placement_of(chosen)
+    own = chosen if is_design(chosen) else Design.like(placement.block(current.layers, current.layers)).text
+    texts = {own: "Design your own"} | {name: placement.title for name, placement in PLACEMENTS.items()}
+    widget(st.selectbox, name, label, name, chosen, lambda value: value, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
+    if is_design(chosen):
+        design = Design.parse(chosen)
+
+        def part(
+            kind: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
+        ) -> None:
+            def text(value: Any) -> str:
+                return replace(design, **{field: made(value)}).text
+
+            widget(kind, name, label, f"{name}_{field}", form(getattr(design, field)), text, **options)
+
+        design_parts(part)
+    return placement
+
+
+def facts(placement: Placement, layers: int) -> None:
+    st.markdown(f"##### {placement.title}")
+    st.markdown(placement.summary)
+    untouched = placement.identity_path(layers)
+    st.markdown(f"**Identity path:** {'yes, through the whole stack' if untouched else 'none through the whole stack'}")
+    if placement.source:
+        paper = f" [arXiv {placement.arxiv}](https://arxiv.org/abs/{placement.arxiv})" if placement.arxiv else ""
+        st.markdown(f"**Source:** {placement.source}.{paper}")
+        st.markdown(f"**Used by:** {placement.used_by}")
+        st.markdown(f"**Mind:** {placement.trap}")
+    with st.expander("In words", icon=":material/notes:"):
+        st.code(describe(placement, layers), language=None, wrap_lines=True)
+
+
+def exports(placement: Placement, layers: int, key: str) -> None:
+    """The drawings as files, in the theme that the page has."""
+    theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
+    drawings = {"block": block_svg(placement.block(layers, layers), dual=placement.dual_stream), "stack": stack_svg(placement, layers)}
+    with st.container(horizontal=True):
+        for part, drawing in drawings.items():
+            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{part}.svg", "image/svg+xml", key)
+            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{part}.png", "image/png", key)
+
+
+def file(label: str, make: Callable[[], str | bytes], name: str, mime: str, key: str) -> None:
+    st.download_button(label, make, name, mime, key=f"{key}_{name}", on_click="ignore", icon=":material/download:")

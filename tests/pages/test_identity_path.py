@@ -1,0 +1,113 @@
+"""The page Identity path without a browser: its choices, its address, and what it says."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.placement import PLACEMENTS
+
+Visits = Callable[..., Any]
+PAGE = "pages/theory/identity_path.py"
+
+
+@pytest.fixture
+def theory(visit: Visits) -> Visits:
+    """Opens the page at an address."""
+
+    def opened(**query: str) -> Any:
+        page = visit()
+        page.app.switch_page(PAGE)
+        page.go(**query)
+        return page
+
+    return opened
+
+
+def widget(page: Any, label: str, place: int = 0) -> Any:
+    kinds = ("selectbox", "button_group", "number_input")
+    return [found for kind in kinds for found in page.app.main.get(kind) if found.label == label][place]
+
+
+def put(page: Any, label: str, value: Any) -> None:
+    widget(page, label).set_value(value)
+    page.look()
+
+
+def test_it_opens_with_the_articles_two_placements(theory: Visits) -> None:
+    page = theory()
+    assert (widget(page, "Placement").value, widget(page, "Beside it").value) == ("pre", "post")
+    assert page.address == {}
+    assert "yes, through the whole stack" in page.text
+    assert "none through the whole stack" in page.text
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_every_placement_can_be_looked_at(theory: Visits, name: str) -> None:
+    page = theory(left=name, layers="24")
+    placement = PLACEMENTS[name]
+    for said in (placement.title, placement.summary, placement.source, placement.used_by, placement.trap):
+        assert said in page.text
+    assert page.notices == []
+
+
+def test_a_choice_is_in_the_address_and_what_is_usual_is_not(theory: Visits) -> None:
+    page = theory()
+    put(page, "Beside it", "deepnorm")
+    put(page, "Blocks", 48)
+    assert page.address == {"right": "deepnorm", "layers": "48"}
+    put(page, "Beside it", "post")
+    put(page, "Blocks", 12)
+    assert page.address == {}
+
+
+def test_going_back_shows_what_was_shown(theory: Visits) -> None:
+    page = theory(right="deepnorm")
+    page.go(right="keel")
+    assert widget(page, "Beside it").value == "keel"
+    page.go()
+    assert widget(page, "Beside it").value == "post"
+
+
+def test_a_design_grows_site_by_site(theory: Visits) -> None:
+    page = theory()
+    put(page, "Beside it", "custom:attn=outer,ffn=outer")
+    put(page, "Norms of attention", ["input", "output"])
+    put(page, "Stream × α", 2.0)
+    put(page, "g is", "scalar")
+    assert page.address == {"right": "custom:attn=input+output,ffn=outer,alpha=2,learned=scalar"}
+    put(page, "g is", "constant")
+    assert page.address == {"right": "custom:attn=input+output,ffn=outer,alpha=2"}
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"left": "prae"}, "left is 'prae'; it must be one of pre, post"),
+        ({"layers": "0"}, "layers is '0'; it must be a whole number from 1 to 96. 1 is used."),
+        ({"right": "custom:attn=*x*"}, "its attn is '*x*' and must be none"),
+    ],
+)
+def test_what_no_page_can_show_gives_way_and_is_said(theory: Visits, query: dict[str, str], words: str) -> None:
+    page = theory(**query)
+    [notice] = page.notices
+    assert words in notice
+    assert widget(page, "Placement").value == "pre"
+
+
+def test_the_comparison_is_there_when_its_visitor_comes_back(visit: Visits) -> None:
+    page = visit(run1="none~layers-2", run2="post~layers-3")
+    page.app.switch_page(PAGE)
+    page.go()
+    page.app.switch_page("pages/lab/train.py")
+    page.go()
+    assert page.address == {"run1": "none~layers-2", "run2": "post~layers-3"}
+
+
+def test_an_address_of_the_other_page_is_followed_after_this_one(visit: Visits) -> None:
+    page = visit(run1="none~layers-2")
+    page.app.switch_page(PAGE)
+    page.go()
+    page.app.switch_page("pages/lab/train.py")
+    page.go(run1="post~layers-3")
+    assert page.address == {"run1": "post~layers-3"}
