@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -48,8 +48,13 @@ class Visitor:
         self.strangers: list[str] = []  # requests that leave the server
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("console", self.hear)
         page.on("request", lambda request: self.note(request.url))
+
+    def hear(self, message: ConsoleMessage) -> None:
+        probe = re.search(r"/\w+/_stcore/", message.location["url"])  # Streamlit looks for its server below a page's address first
+        if message.type == "error" and not probe:
+            self.errors.append(message.text)
 
     def note(self, url: str) -> None:
         if not url.startswith((self.server, "data:", "blob:")):

@@ -1,0 +1,111 @@
+"""What only a browser shows of the page Identity path: parts that light up together, and the norm that slides."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Visitor
+
+Visit = Callable[..., Visitor]
+LIT = re.compile(r"\blit\b")
+
+
+@pytest.fixture
+def theory(visit: Visit) -> Callable[..., tuple[Page, list[Any]]]:
+    """Opens the page; returns it, and what it has sent to the server since it was complete."""
+
+    def opened(query: str = "", **options: Any) -> tuple[Page, list[Any]]:
+        page = visit(**options).page
+        sent: list[Any] = []
+        page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
+        page.goto(re.sub(r"/(\?.*)?$", "/identity_path" + query, page.url))
+        expect(page.locator(".lab svg")).to_have_count(4)
+        expect(page.get_by_text("In words")).to_have_count(2)
+        expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible()
+        sent.clear()
+        return page, sent
+
+    return opened
+
+
+def part(page: Page, name: str, side: int, where: str) -> Locator:
+    return page.locator(f'[data-side="{side}"] {where} [data-part="{name}"]')
+
+
+def test_a_norm_and_its_term_light_up_together_without_the_server(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
+    page, sent = theory()
+    norm, terms = part(page, "feed_forward.input", 0, "svg"), part(page, "feed_forward.input", 0, "math")
+    expect(norm).not_to_have_class(LIT)
+    norm.hover()
+    expect(norm).to_have_class(LIT)
+    expect(terms).to_have_count(3)  # N( and ) in the equation, J_N in the Jacobian
+    for term in terms.all():
+        expect(term).to_have_class(LIT)
+    assert page.locator(".lit").count() == 4
+    part(page, "attention.outer", 1, "math").first.hover()
+    expect(part(page, "attention.outer", 1, "svg")).to_have_class(LIT)
+    expect(norm).not_to_have_class(LIT)
+    page.get_by_role("heading", name="Where does").hover()
+    expect(page.locator(".lit")).to_have_count(0)
+    assert sent == []
+
+
+@pytest.mark.parametrize("view", ["Forward", "Backward"])
+def test_sliding_moves_the_norm_from_the_branch_onto_the_stream(theory: Callable[..., tuple[Page, list[Any]]], view: str) -> None:
+    page, sent = theory()
+    page.get_by_text(view, exact=True).click()
+    page.get_by_text("Slide from one to the other").click()
+    moving, goal = part(page, "attention.input", 0, "svg"), part(page, "attention.outer", 1, "svg")
+    slider = page.get_by_role("slider", name="From one placement to the other")
+    start = moving.bounding_box()
+    slider.fill("0.5")
+    middle = moving.bounding_box()
+    slider.fill("1")
+    end, target = moving.bounding_box(), goal.bounding_box()
+    assert start
+    assert middle
+    assert end
+    assert target
+    for axis in ("x", "y"):
+        assert end[axis] == pytest.approx(target[axis], abs=1)
+        assert middle[axis] == pytest.approx((start[axis] + end[axis]) / 2, abs=1)
+    assert abs(end["x"] - start["x"]) > 50
+    assert sent == []
+
+
+def test_the_view_stays_when_another_placement_is_chosen(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
+    page, _ = theory("?right=deepnorm")
+    page.get_by_text("Backward", exact=True).click()
+    page.get_by_role("spinbutton", name="Blocks").fill("48")
+    page.get_by_role("spinbutton", name="Blocks").press("Enter")
+    expect(page.locator('[data-side="1"] dl')).to_contain_text("3.13")
+    expect(page.get_by_role("radio", name="Backward")).to_be_checked()
+    expect(page).to_have_url(re.compile(r"/identity_path\?(right=deepnorm&layers=48|layers=48&right=deepnorm)$"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_legible_on_its_ground(theory: Callable[..., tuple[Page, list[Any]]], scheme: str) -> None:
+    page, _ = theory("?left=deepnorm&right=rezero", color_scheme=scheme)
+    ratios = page.evaluate(
+        """() => {
+            const shadow = [...document.querySelectorAll("*")].find((one) => one.shadowRoot?.querySelector(".lab")).shadowRoot
+            const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true })
+            const light = (colour) => {
+                paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1)
+                const [r, g, b] = [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3)
+                    .map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b
+            }
+            const ground = light(getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor)
+            return [...shadow.querySelectorAll("svg text, math mi, math mo, dt, h3, h4")].map((one) => {
+                const style = getComputedStyle(one)
+                const ink = light(one.tagName === "text" ? style.fill : style.color)
+                return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05)
+            })
+        }"""
+    )
+    assert len(ratios) > 40
+    assert min(ratios) >= 4.5
