@@ -34,7 +34,7 @@ function choice(name, legend, options, chosen) {
 function draw(root, data, kept, slider) {
   const grid = root.querySelector(".sides")
   const over = kept.show === "slide"
-  slider.style.visibility = over ? "visible" : "hidden"
+  slider.hidden = !over
   grid.classList.toggle("over", over)
   const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${side[kept.view]}</div>`)
   const drawn = over
