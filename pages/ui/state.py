@@ -30,7 +30,7 @@ def keep() -> None:
 
 def leave() -> None:
     """At the top of another page: the comparison is kept for when its visitor comes back."""
-    st.session_state.left = True
+    st.session_state.elsewhere = True
 
 
 def in_address() -> dict[str, str]:
@@ -46,7 +46,7 @@ def seen() -> Comparison:
 def read_address() -> None:
     """At the top of a page: takes over an address that was opened or gone back to."""
     found = in_address()
-    returned = st.session_state.pop("left", False) and not found  # by the navigation, which opens a page without an address
+    returned = st.session_state.pop("elsewhere", False) and not found  # by the navigation, which opens a page without an address
     kept = st.session_state.pop("kept", False) or returned
     if "comparison" not in st.session_state or (found != st.session_state.address and not kept):
         st.session_state.comparison, st.session_state.notices = Comparison.from_query(found)

@@ -22,7 +22,8 @@ def test_a_newcomer_sees_three_runs_drawn(visit: Visit) -> None:
     expect(page.charts()).to_have_count(3)
     for chart in range(3):
         expect(page.lines(chart)).to_have_count(3)
-    for slot, outcome in enumerate(("Learned", "Stuck", "Learned"), 1):
+    not_learned = re.compile("Stuck|Still learning")  # each machine draws another sample of it: docs/reproduction.md
+    for slot, outcome in enumerate(("Learned", not_learned, "Learned"), 1):
         expect(page.card(slot)).to_contain_text(outcome)
     expect(page.button("Run Shortcut")).to_be_disabled()
 

@@ -41,7 +41,7 @@ def test_a_newcomer_sees_the_article_s_runs_before_anything_that_computes_is_imp
 def test_the_front_page_has_the_article_s_outcomes_and_nothing_to_run(visit: Visits) -> None:
     page = visit()
     assert page.text.count("Learned") == 2
-    assert page.text.count("Stuck") == 1
+    assert page.text.count("Stuck") + page.text.count("Still learning") == 1  # each machine draws another sample: docs/reproduction.md
     assert "Everything here is computed" in page.text
     assert page.key("run").disabled
     assert page.key("cancel") is None
