@@ -285,7 +285,7 @@ def guessing() -> alt.LayerChart | alt.FacetChart:
     """The loss of a model that has learned nothing, as a line with its name."""
     at = alt.Chart(pd.DataFrame({"value": [LN_V], "name": ["guessing: ln 64"]}))
     rule = at.mark_rule(color="#7d858f", strokeDash=[2, 3]).encode(alt.Y("value:Q"))
-    text = at.mark_text(color="#7d858f", align="right", dy=11, dx=-4).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
+    text = at.mark_text(color="#7d858f", align="right", dy=-8).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
     return alt.layer(rule, text)
 
 
