@@ -8,9 +8,11 @@ from typing import Any
 
 from core.config import RunConfig
 from core.design import ordered
+from core.diagram import describe
 from core.history import History, outcome, peak, verdict
 from core.placement import Placement
 from core.run import Run
+from core.symbols import ends, equations, jacobian, latex
 
 LAYERS = RunConfig().layers  # the depth at which a placement is described
 
@@ -77,16 +79,32 @@ def placement_dict(placement: Placement) -> dict[str, Any]:
         name: getattr(placement, name)
         for name in ("name", "title", "summary", "final_norm", "source", "arxiv", "used_by", "trap", "embedding_norm", "dual_stream")
     }
-    return facts | {"identity_path": placement.identity_path(LAYERS), "blocks": blocks(placement)}
+    return facts | {
+        "identity_path": placement.identity_path(LAYERS),
+        "in_words": describe(placement, LAYERS),
+        "around_the_blocks": ends(placement),
+        "blocks": blocks(placement),
+    }
 
 
 def blocks(placement: Placement) -> list[dict[str, Any]]:
-    """The sites of the norms in each run of blocks of equal structure."""
-    first, found = 1, []
-    for structure, run in placement.segments(LAYERS):
-        sites = {"attention": ordered(structure.attention), "feed_forward": ordered(structure.feed_forward)}
-        found.append({"first": first, "last": first + len(run) - 1} | sites)
-        first += len(run)
+    """Each run of blocks of equal structure: the sites of its norms, and in LaTeX its equation, its numbers and its Jacobian."""
+    found = []
+    runs = zip(placement.segments(LAYERS), equations(placement, LAYERS), jacobian(placement, LAYERS), strict=True)
+    for (structure, _), equation, derivative in runs:
+        found.append(
+            {
+                "first": equation.first,
+                "last": equation.last,
+                "attention": ordered(structure.attention),
+                "feed_forward": ordered(structure.feed_forward),
+                "head_norms": sorted(structure.head_norms),
+                "equation": [latex(line) for line in equation.lines],
+                "jacobian": latex(derivative),
+                "scales": equation.constants,
+                "initial_gains": equation.gains,
+            }
+        )
     return found
 
 
@@ -97,8 +115,10 @@ def norms(placement: Placement) -> str:
     for run in found:
         attention, feed_forward = (" + ".join(run[sublayer]) or "none" for sublayer in ("attention", "feed_forward"))
         text = attention if attention == feed_forward else f"{attention} (attention), {feed_forward} (feed-forward)"
-        texts.append(text if len(found) == 1 else f"{text} (blocks {run['first']} to {run['last']})")
-    return "; ".join(texts)
+        text += f" + {', '.join(run['head_norms'])} of each head" if run["head_norms"] else ""
+        where = f"block {run['first']}" if run["first"] == run["last"] else f"blocks {run['first']} to {run['last']}"
+        texts.append(text if len(found) == 1 else f"{text} ({where})")
+    return "; ".join([*texts, *["embedding"] * placement.embedding_norm])
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

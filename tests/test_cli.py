@@ -441,7 +441,8 @@ def test_the_placements_are_data_too(capsys: pytest.CaptureFixture[str]) -> None
     listed = json.loads(capsys.readouterr().out, parse_constant=refuse_constant)
     assert [entry["name"] for entry in listed] == list(PLACEMENTS)
     post = listed[1]
-    assert post["blocks"] == [{"first": 1, "last": 12, "attention": ["outer"], "feed_forward": ["outer"]}]
+    [blocks] = post["blocks"]
+    assert (blocks["first"], blocks["last"], blocks["attention"], blocks["feed_forward"]) == (1, 12, ["outer"], ["outer"])
     assert (post["identity_path"], post["final_norm"], post["arxiv"]) == (False, False, "1706.03762")
 
 

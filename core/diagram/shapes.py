@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import Literal, NamedTuple
 
-import vl_convert
-
 Theme = Literal["light", "dark"]
 
 # A page sets --lab-paper and so on; where it does not, the light theme's colour holds.
@@ -142,4 +140,6 @@ def resolved(drawing: str, theme: Theme) -> str:
 
 def png(drawing: str, theme: Theme = "light") -> bytes:
     """The drawing as a picture."""
+    import vl_convert  # takes long to load
+
     return vl_convert.svg_to_png(resolved(drawing, theme), scale=SCALE)
