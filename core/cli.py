@@ -130,7 +130,7 @@ def parser() -> Parser:
         "--qk-norm",
         action=argparse.BooleanOptionalAction,
         default=argparse.SUPPRESS,
-        help="whether each head's queries and keys are normalized (default: no, unless the placement does)",
+        help="normalize each head's queries and keys, also where the placement does not (default: no)",
     )
     for computing in (article, train):
         computing.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="auto prefers a GPU (default: auto)")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from core.config import ConfigError, RunConfig, legal
-from core.design import placement_of
+from core.design import changed_part, is_design, placement_of
 from core.labels import labels
 from core.presets import ARTICLE
 
@@ -62,10 +62,16 @@ class Comparison:
     def edit(self, name: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
         """With one field changed, of the selected run unless a slot is named, or of all runs. Raises ConfigError if one cannot have it.
 
-        A new placement brings its own final norm; a new width keeps the number of heads only where they divide it.
+        A placement of the table brings its own final norm; a new width keeps the number of heads only where they divide it.
         """
         slots = self.runs if everywhere else {slot or self.selected} & self.runs.keys()
         return replace(self, runs=self.runs | {slot: edited(self.runs[slot], name, value) for slot in slots})
+
+    def redesign(self, part: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
+        """With one part of a design changed, of one run as `edit` has it, or of all runs that have a design."""
+        slots = self.runs if everywhere else {slot or self.selected} & self.runs.keys()
+        placements = {slot: changed_part(self.runs[slot].placement, part, value) for slot in slots}
+        return replace(self, runs=self.runs | {slot: edited(self.runs[slot], "placement", name) for slot, name in placements.items()})
 
     def to_query(self) -> dict[str, str]:
         """The address: one parameter per run, named by its slot; nothing at all for the comparison that a newcomer sees."""
@@ -117,7 +123,7 @@ class Comparison:
 
 def edited(config: RunConfig, name: str, value: Any) -> RunConfig:
     changes = {name: legal(name, value)}
-    if name == "placement":
+    if name == "placement" and changes[name] != config.placement and not is_design(changes[name]):
         changes["final_norm"] = placement_of(changes[name]).final_norm
     if name == "width" and changes[name] % config.heads:
         changes["heads"] = max(heads for heads in range(1, config.heads) if changes[name] % heads == 0)

@@ -140,7 +140,8 @@ def legal(name: str, value: Any) -> Any:
     if name in CHOICES:
         if isinstance(value, str) and value in CHOICES[name]:
             return value
-        raise ConfigError(f"{name} is {shown(value)}; it must be one of {', '.join(CHOICES[name])}.")
+        own = ", or a design such as custom:attn=input,ffn=outer" if name == "placement" else ""
+        raise ConfigError(f"{name} is {shown(value)}; it must be one of {', '.join(CHOICES[name])}{own}.")
     if name in SWITCHES:
         truth = TRUTHS.get(value.lower()) if isinstance(value, str) else value
         if not isinstance(truth, bool):

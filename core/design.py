@@ -5,7 +5,8 @@ custom:attn=input+output,ffn=outer,alpha=1.5,gate=0.1,learned=vector,gain=0.5
 Both sublayers' sites are always there; what has its usual value is left out, so that one design has one text.
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 from core.placement import BRANCH, PLACEMENTS, BlockSpec, Placement, Site, Sites, Structure, gains
@@ -38,7 +39,7 @@ class Design:
         for part in text.removeprefix(DESIGN).split(","):
             name, _, value = part.strip().partition("=")
             if name not in READERS or name in values:
-                raise DesignError(f"it must have {', '.join(READERS)}, each once at most, as in {Design(frozenset({'input'})).text}")
+                raise DesignError(f"its parts can be {', '.join(READERS)}, each once at most, as in {Design(frozenset({'input'})).text}")
             values[name] = READERS[name](name, value.strip())
         return cls(**values)
 
@@ -61,7 +62,7 @@ class Design:
         spec = BlockSpec(Structure(self.attn, self.ffn, self.learned), self.alpha, self.gate, init_gain=init_gain)
         return Placement(
             name=self.text,
-            title=f"Own design ({self.text.removeprefix(DESIGN)})",
+            title="Own design",
             block=lambda layer, layers: spec,
             final_norm="outer" not in self.ffn,
             summary="A placement of your own.",
@@ -77,6 +78,11 @@ def placement_of(name: str) -> Placement:
     return Design.parse(name).placement() if is_design(name) else PLACEMENTS[name]
 
 
+def changed_part(name: str, field: str, value: Any) -> str:
+    """The design of this name with one part changed; a name of the table stays as it is."""
+    return replace(Design.parse(name), **{field: value}).text if is_design(name) else name
+
+
 def is_design(name: str) -> bool:
     return name.startswith(DESIGN)
 
@@ -88,8 +94,9 @@ def ordered(sites: Sites) -> list[Site]:
 def read_sites(name: str, text: str) -> Sites:
     if text == "none":
         return frozenset()
-    sites: list[Site] = [site for site in get_args(Site) if site in text.split("+")]
-    if len(sites) != len(text.split("+")):
+    said = re.split(r"[+\s]+", text)  # an address that was typed has spaces for its plus signs
+    sites: list[Site] = [site for site in get_args(Site) if site in said]
+    if len(sites) != len(said):
         raise DesignError(f"its {name} is {shown(text)} and must be none, or some of {', '.join(get_args(Site))} joined by +")
     return frozenset(sites)
 

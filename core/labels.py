@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.config import NORMS, RunConfig
-from core.design import placement_of
+from core.design import DESIGN, is_design, placement_of
 from core.values import plain_text
 
 TEXTS: dict[str, Callable[[Any], str]] = {
@@ -28,9 +28,17 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
     for config in configs:
         warmup = f"{config.warmup_steps}-step warmup" if config.warmup_steps else "no warmup"
         differing = [text(getattr(config, field)) for field, text in TEXTS.items() if differs(field, config, configs)]
-        names.append(" · ".join([placement_of(config.placement).title, warmup, *differing]))
+        names.append(" · ".join([title(config, configs), warmup, *differing]))
     alike = [names[:place].count(name) for place, name in enumerate(names)]
     return [f"{name} ({before + 1})" if before else name for name, before in zip(names, alike, strict=True)]
+
+
+def title(config: RunConfig, configs: Sequence[RunConfig]) -> str:
+    """The placement's, with the text of a design where there are several."""
+    designs = {other.placement for other in configs if is_design(other.placement)}
+    several = config.placement in designs and len(designs) > 1
+    text = config.placement.removeprefix(DESIGN).replace(",", ", ")
+    return placement_of(config.placement).title + (f" ({text})" if several else "")
 
 
 def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:

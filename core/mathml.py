@@ -12,9 +12,15 @@ THIN_SPACE = '<mspace width="0.17em"/>'
 
 
 def math(line: list[Token]) -> str:
-    """A formula whose rows have the data-part of what they belong to."""
-    rows = [f'<mrow data-part="{escape(part)}">{row(latex)}</mrow>' if part else row(latex) for latex, part in line]
-    return f"<math>{''.join(rows)}</math>"
+    """A formula whose rows have the data-part of what they belong to: an element for each factor of a product, so that lines can break."""
+    factors, depth = [""], 0
+    for latex, part in line:
+        depth += (latex == "(") - (latex == ")" and part is None)
+        if not latex.strip() and not depth:
+            factors.append("")
+        else:
+            factors[-1] += f'<mrow data-part="{escape(part)}">{row(latex)}</mrow>' if part else row(latex)
+    return " ".join(f"<math>{factor}</math>" for factor in factors)
 
 
 @cache

@@ -10,6 +10,8 @@ from core import store
 from core.config import VOCABULARY, RunConfig
 from core.run import Facts
 
+OWN = math.log(4)  # how much less alike, as the logarithm of a ratio, an own run may be than one of reference
+
 
 def step_flops(config: RunConfig) -> float:
     """Arithmetic of one training step: a forward pass, its recomputation in the blocks, and a backward pass of twice its work."""
@@ -34,20 +36,19 @@ def matrix_gflops(size: int = 512, repeats: int = 20) -> float:
 def seconds(config: RunConfig, steps: int | None = None) -> float:
     """About how long `steps` of this run, or all, will take here.
 
-    The yardstick is the run most like it in arithmetic that this machine has timed, the fastest of equals; before it has timed any, a
-    reference run, carried over by the ratio of the two machines' matrix products. Nothing is known, nan, where there is none either.
+    The yardstick is the run most like it in arithmetic that this machine has timed, the fastest of equals; or a reference run, carried over
+    by the ratio of the two machines' matrix products, where that is nearer by more than OWN. Nothing is known, nan, where there is neither.
     """
-    own = store.facts(store.runs_folder())
-    timed = own or store.facts(store.REFERENCE)
+    own = [(1.0, *entry) for entry in store.facts(store.runs_folder())]
+    reference = [(facts.matrix_gflops / matrix_gflops(), like, facts, computed) for like, facts, computed in store.facts(store.REFERENCE)]
 
-    def unlikeness(entry: tuple[RunConfig, Facts, int]) -> tuple[float, float]:
-        like, facts, computed = entry
-        return abs(math.log(step_flops(like) / step_flops(config))), facts.train_seconds / computed
+    def unlikeness(entry: tuple[float, RunConfig, Facts, int]) -> tuple[float, float]:
+        _, like, facts, computed = entry
+        return abs(math.log(step_flops(like) / step_flops(config))) + OWN * (entry in reference), facts.train_seconds / computed
 
-    if not timed:
+    if not own + reference:
         return math.nan
-    like, facts, computed = min(timed, key=unlikeness)
-    slower = 1.0 if own else facts.matrix_gflops / matrix_gflops()
+    slower, like, facts, computed = min(own + reference, key=unlikeness)
     per_step = facts.train_seconds / computed * step_flops(config) / step_flops(like)
-    compiling = max(facts.compile_seconds for _, facts, _ in timed)
+    compiling = max(facts.compile_seconds for _, _, facts, _ in own or reference)
     return slower * (compiling + per_step * (config.steps if steps is None else steps))

@@ -118,6 +118,12 @@ def test_an_address_has_one_readable_value_per_run_and_nothing_that_is_as_always
     assert Comparison(selected=2, hidden=frozenset({3})).to_query() == {"edit": "2", "hide": "3"}
 
 
+def test_a_part_is_changed_in_designs_alone_and_leaves_the_final_norm() -> None:
+    designed = RunConfig(placement="custom:attn=input,ffn=outer", final_norm=True)
+    comparison = Comparison.of([designed, RunConfig(), RunConfig("post")]).redesign("attn", frozenset({"inner"}), 1, everywhere=True)
+    assert list(comparison.runs.values()) == [replace(designed, placement="custom:attn=inner,ffn=outer"), RunConfig(), RunConfig("post")]
+
+
 @pytest.mark.parametrize(
     ("query", "expected", "words"),
     [

@@ -37,6 +37,7 @@ def configs(draw: st.DrawFn) -> RunConfig:
     return RunConfig(**values, final_norm=draw(st.sampled_from([None, True, False])), qk_norm=draw(st.booleans()))
 
 
+SUCH = "such as custom:attn=input,ffn=outer"
 ABSURD = [
     math.nan,
     math.inf,
@@ -184,7 +185,7 @@ def test_no_value_in_an_address_is_an_error(settings: list[tuple[str, str]]) -> 
         ("pre~lr-fast", RunConfig(), "learning_rate is 'fast'; it must be a number from 1e-06 to 1. 0.002 is used."),
         ("pre~heads-7", RunConfig(heads=4), "heads is 7; it must divide the width, which is 64. 4 is used."),
         ("post~final_norm-maybe", RunConfig("post"), "final_norm is 'maybe'; it must be true or false. false is used."),
-        ("best", RunConfig(), f"placement is 'best'; it must be one of {', '.join(PLACEMENTS)}. pre is used."),
+        ("best", RunConfig(), f"placement is 'best'; it must be one of {', '.join(PLACEMENTS)}, or a design {SUCH}. pre is used."),
         ("pre~norm-batch", RunConfig(), f"norm is 'batch'; it must be one of {', '.join(NORMS)}. layernorm is used."),
     ],
 )

@@ -36,6 +36,11 @@ def test_a_design_like_a_placement_of_the_table_is_that_placement(name: str) -> 
     assert placement_of(Design.like(block).text).block(12, 12) == block
 
 
+def test_a_typed_address_has_spaces_for_plus_signs() -> None:
+    assert RunConfig(placement="custom:attn=input output,ffn=outer").placement == "custom:attn=input+output,ffn=outer"
+    assert RunConfig(placement="custom:attn=input + output,ffn=outer").placement == "custom:attn=input+output,ffn=outer"
+
+
 def test_different_texts_of_one_design_are_one_run() -> None:
     one, other = (RunConfig(placement=f"custom:{parts}") for parts in ("attn=output+input,ffn=none", "alpha=1.0, attn=input+output"))
     assert one == other
@@ -52,9 +57,9 @@ def test_a_design_goes_through_an_address(design: Design) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("custom:", "it must have attn, ffn, alpha, gate, gain, learned, each once at most"),
+        ("custom:", "its parts can be attn, ffn, alpha, gate, gain, learned, each once at most"),
         ("custom:attn=input,attn=outer", "each once at most"),
-        ("custom:beta=2", "it must have attn"),
+        ("custom:beta=2", "its parts can be attn"),
         ("custom:attn=sideways", "its attn is 'sideways' and must be none, or some of input, inner, output, outer"),
         ("custom:ffn=input+input", "its ffn is 'input+input'"),
         ("custom:ffn=", "its ffn is ''"),

@@ -45,6 +45,15 @@ def test_what_differs_is_named(change: dict[str, object], name: str) -> None:
     assert labels([plain, replace(plain, **change)])[1] == f"Pre-Norm · no warmup · {name}"
 
 
+def test_designs_are_told_apart_by_their_texts() -> None:
+    one, other = RunConfig(placement="custom:attn=input,ffn=outer"), RunConfig(placement="custom:attn=none,ffn=none,alpha=2")
+    assert labels([one, RunConfig()]) == ["Own design · no warmup", "Pre-Norm · no warmup"]
+    assert labels([one, other]) == [
+        "Own design (attn=input, ffn=outer) · no warmup",
+        "Own design (attn=none, ffn=none, alpha=2) · no warmup",
+    ]
+
+
 def test_qk_norm_is_named_where_it_is_on() -> None:
     assert labels([RunConfig(), RunConfig(qk_norm=True)]) == ["Pre-Norm · no warmup", "Pre-Norm · no warmup · QK-norm"]
 

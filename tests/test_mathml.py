@@ -21,8 +21,8 @@ def test_every_formula_is_well_formed_and_names_its_parts_in_order(name: str) ->
     lines = [line for run in shown for line in run.lines] + [tokens(expression) for expression in jacobian(PLACEMENTS[name], 12)]
     lines += [[(latex, None)] for run in shown for latex in run.constants + run.gains]
     for line in lines:
-        tree = ElementTree.fromstring(math(line))
-        assert tree.tag == "math"
+        tree = ElementTree.fromstring(f"<p>{math(line)}</p>")
+        assert {formula.tag for formula in tree} == {"math"}
         assert [row.get("data-part") for row in tree.iter("mrow") if row.get("data-part")] == parts(line)
         assert "\\" not in "".join(tree.itertext())
 
@@ -30,6 +30,13 @@ def test_every_formula_is_well_formed_and_names_its_parts_in_order(name: str) ->
 def test_a_formula_reads_as_it_is_written() -> None:
     [attention, _] = equations(PLACEMENTS["post"], 12)[0].lines
     assert "".join(ElementTree.fromstring(math(attention)).itertext()).replace(" ", "") == "h=N(x+A(x))"
+
+
+def test_a_jacobian_can_break_between_its_factors_alone() -> None:
+    [derivative] = jacobian(PLACEMENTS["layerscale"], 12)
+    factors = ["".join(factor.itertext()) for factor in ElementTree.fromstring(f"<p>{math(tokens(derivative))}</p>")]
+    assert len(factors) == 2
+    assert all(factor.startswith("(") and factor.endswith(")") for factor in factors)
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)

@@ -78,6 +78,15 @@ def test_own_runs_count_before_the_reference_which_is_carried_over(monkeypatch: 
     assert pace.seconds(CONFIG) == pytest.approx(3 * shallower)
 
 
+def test_a_reference_run_tells_more_than_an_own_one_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The overhead of a tiny run, multiplied by the ratio of the arithmetic, would be minutes."""
+    monkeypatch.setattr(pace, "matrix_gflops", lambda: 100.0)
+    large = replace(CONFIG, width=256, batch=64)
+    store.save(made_run(large, timed(1.0, 10.0, gflops=100.0)), store.REFERENCE)
+    store.save(made_run(CONFIG, timed(1.0, 1.0)))
+    assert pace.seconds(large) == pytest.approx(11)
+
+
 def test_damaged_files_are_passed_over() -> None:
     store.runs_folder().mkdir()
     (store.runs_folder() / "x.parquet").write_bytes(b"damaged")

@@ -23,6 +23,11 @@ with depth:
     placements.depth(pair)
 
 identity_path.compare([first, second], pair.layers)
+st.caption(
+    "x, h, x′: the stream before, within and after a block. A, F: attention and feed-forward. "
+    "N: a norm, with its site where a sublayer has several. W: matrices, their biases left out. "
+    "φ: GELU. G: the heads' gains. J: the Jacobian of what its index names."
+)
 st.divider()
 for column, side, placement in zip(st.columns(2, gap="large"), ("left", "right"), (first, second), strict=True):
     with column:

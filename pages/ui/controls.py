@@ -1,7 +1,6 @@
 """The sidebar: every setting of the selected run."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -72,25 +71,30 @@ def placement_controls(config: RunConfig) -> None:
         st.toggle,
         "qk_norm",
         "QK-norm",
-        help="A norm on each head's queries and keys, which bounds the attention scores. It goes with every placement.",
+        help="A norm on each head's queries and keys, which bounds the attention scores. HybridNorm has it anyway.",
+        disabled={"query", "key"} <= placement.block(1, config.layers).structure.head_norms,
     )
 
 
 def design_controls() -> None:
+    design = Design.parse(edited(comparison()).placement)
+
     def part(
         widget: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
     ) -> None:
-        control(
-            widget,
-            "placement",
-            label,
-            key=f"design_{field}",
-            form=lambda text: form(getattr(Design.parse(text), field)),
-            made=lambda value, text: replace(Design.parse(text), **{field: made(value)}).text,
-            **options,
-        )
+        key = f"design_{field}"
+        st.session_state[key] = form(getattr(design, field))
+        widget(label, key=key, on_change=take_part, args=(field, key, made), **options)
 
     design_parts(part)
+
+
+def take_part(field: str, key: str, made: Callable[[Any], Any]) -> None:
+    """As `take`; a design that the browser has left in the meantime is not changed."""
+    value, view = made(st.session_state[key]), seen()
+    before = edited(view).placement
+    if is_design(before) and value != getattr(Design.parse(before), field):
+        change(Comparison.redesign, field, value, view.selected, bool(st.session_state.get("everywhere")))
 
 
 def training_controls(config: RunConfig) -> None:
@@ -149,32 +153,27 @@ def control(
     label: str,
     key: str = "edit",
     form: Callable[[Any], Any] = lambda value: value,
-    made: Callable[[Any, Any], Any] = lambda value, before: value,
     **options: Any,
 ) -> None:
-    """A widget that shows a field of the selected run, in this form, and changes it; what no run can have is refused below it.
-
-    `made` makes the field's new value from the widget's and the field's own before.
-    """
+    """A widget that shows a field of the selected run, in this form, and changes it; what no run can have is refused below it."""
     key = f"{key}_{name}"
     st.session_state[key] = form(getattr(edited(comparison()), name))
-    widget(label, key=key, on_change=take, args=(name, key, form, made), **options)
+    widget(label, key=key, on_change=take, args=(name, key, form), **options)
     refusal = st.session_state.refusal
     if refusal and refusal[0] == key:
         st.error(verbatim(refusal[1]))
 
 
-def take(name: str, key: str, form: Callable[[Any], Any], made: Callable[[Any, Any], Any]) -> None:
+def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
     """Makes a widget's change in the comparison, or keeps the comparison and the reason.
 
     What the browser had in view decides which run is meant, and whether there is a change: every widget is sent along as it was there.
     """
     value, view = st.session_state[key], seen()
-    before = getattr(edited(view), name)
-    if value == form(before):
+    if value == form(getattr(edited(view), name)):
         return
     try:
-        change(Comparison.edit, name, made(value, before), view.selected, bool(st.session_state.get("everywhere")))
+        change(Comparison.edit, name, value, view.selected, bool(st.session_state.get("everywhere")))
     except ConfigError as error:
         keep()
         st.session_state.refusal = (key, str(error))

@@ -9,7 +9,7 @@ from core.design import LEARNED, MOST, ordered
 from core.placement import Site
 
 CONSTANT = "constant"
-GATES = {CONSTANT: CONSTANT, "scalar": "learned, one number", "vector": "learned, a vector"}
+GATES = {CONSTANT: CONSTANT, "scalar": "learned", "vector": "learned vector"}
 SITES_HELP = (
     "**input**: what the branch reads. **inner**: inside the branch, before its output projection. **output**: what the branch writes. "
     "**outer**: the stream, after the addition, where it cuts the identity path."

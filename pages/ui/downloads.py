@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core import figures, images
+from core.config import RunConfig
 from core.figures import CURVES, LAYERS, Line
 from core.history import History, layer_frame, step_frame, write_csv
 from pages.ui.results import Result
@@ -41,9 +42,9 @@ def files_of(entry: Result) -> None:
     st.markdown(f"{swatch(entry.slot)} {entry.label}")
     with st.container(horizontal=True):
         if entry.run:
-            button("Run, Parquet", entry.run.to_parquet, f"{entry.config.to_url()}.parquet", "application/vnd.apache.parquet", entry.slot)
+            button("Run, Parquet", entry.run.to_parquet, f"{stem(entry.config)}.parquet", "application/vnd.apache.parquet", entry.slot)
         settings = partial(json.dumps, entry.config.to_dict(), indent=2)
-        button("Configuration, JSON", settings, f"{entry.config.to_url()}.json", "application/json", entry.slot)
+        button("Configuration, JSON", settings, f"{stem(entry.config)}.json", "application/json", entry.slot)
     st.code(entry.config.command(), language="bash", wrap_lines=True)
 
 
@@ -66,3 +67,9 @@ def csv(frame: Callable[..., pd.DataFrame], histories: dict[str, History]) -> st
 
 def button(label: str, make: Callable[[], str | bytes], file_name: str, mime: str, owner: object = "") -> None:
     st.download_button(label, make, file_name, mime, key=f"get_{owner}_{file_name}", on_click="ignore", icon=":material/download:")
+
+
+def stem(config: RunConfig) -> str:
+    """A file's name for a run; its address, unless that is longer than some file systems bear."""
+    name = config.to_url()
+    return name if len(name) <= 150 else f"{name[:120]}~{config.key}"

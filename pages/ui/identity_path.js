@@ -38,7 +38,7 @@ function draw(root, data, kept, slider) {
   grid.classList.toggle("over", over)
   const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${side[kept.view]}</div>`)
   const drawn = over
-    ? [`<div class="morph">${blocks.join("")}</div>`, ""]
+    ? [`<h4>${data.sides.map((side) => `${side.title}: ${side.which}`).join(" – ")}</h4><div class="morph">${blocks.join("")}</div>`, ""]
     : data.sides.map((side, i) => `<h3>${side.title}</h3><h4>${side.which}</h4>${blocks[i]}<h4>The whole stack</h4><div class="block">${side.stack}</div>`)
   grid.innerHTML = data.sides.map((side, i) => `
     <section class="drawn${i}">${drawn[i]}</section>

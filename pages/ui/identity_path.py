@@ -25,10 +25,11 @@ def compare(placements: Sequence[Placement], layers: int) -> None:
 
 def side(placement: Placement, layers: int) -> dict[str, Any]:
     """What is shown of a placement: its last block, which is the usual one, and the equations of all."""
-    block = placement.block(layers, layers)
+    _, run = placement.segments(layers)[-1]
+    block = run[-1]
     return {
         "title": escape(placement.title),
-        "which": which(equations(placement, layers)[-1]),
+        "which": f"Block {layers}" if len(set(run)) > 1 else which(equations(placement, layers)[-1]),
         "forward": block_svg(block, "forward", placement.dual_stream),
         "backward": block_svg(block, "backward", placement.dual_stream),
         "stack": stack_svg(placement, layers),

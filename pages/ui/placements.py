@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.config import LIMITS
-from core.design import Design, is_design, placement_of
+from core.design import Design, changed_part, is_design, placement_of
 from core.diagram import Theme, block_svg, describe, png, resolved, stack_svg
 from core.pair import Pair
 from core.placement import PLACEMENTS, Placement
@@ -21,8 +21,9 @@ NAMES = ("left", "right", "layers")
 def pair() -> Pair:
     """The pair that the address names; a change by a widget comes before it."""
     state = st.session_state
+    by_widget = state.pop("pair_changed", False)
     found = {name: st.query_params[name] for name in NAMES if name in st.query_params}
-    if "pair" not in state or (found != state.pair_address and not state.pop("pair_changed", False)):
+    if "pair" not in state or (found != state.pair_address and not by_widget):
         state.pair, sentences = Pair.from_query(found)
         for sentence in sentences:
             st.warning(verbatim(sentence))
@@ -33,22 +34,27 @@ def pair() -> Pair:
     return current
 
 
-def changed(name: str, made: Callable[[Any], Any], key: str) -> None:
+def changed(name: str, made: Callable[[Any, Any], Any], key: str) -> None:
     st.session_state.pair_changed = True
-    st.session_state.pair = replace(st.session_state.pair, **{name: made(st.session_state[key])})
+    current: Pair = st.session_state.pair
+    st.session_state.pair = replace(current, **{name: made(st.session_state[key], getattr(current, name))})
 
 
-def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, made: Callable[[Any], Any], **options: Any) -> None:
-    """A widget that shows `value` and puts what `made` makes of its own into the pair."""
+def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, made: Callable[[Any, Any], Any], **options: Any) -> None:
+    """A widget that shows `value` and puts what `made` makes of its own, and of what the pair has, into the pair."""
     key = f"pair_{key}"
     st.session_state[key] = value
     kind(label, key=key, on_change=changed, args=(name, made, key), **options)
 
 
+def first(value: Any, _: Any) -> Any:
+    return value
+
+
 def depth(current: Pair) -> None:
     least, most = LIMITS["layers"]
     about = "Some placements have scales that depend on it."
-    widget(st.number_input, "layers", "Blocks", "layers", current.layers, int, min_value=int(least), max_value=int(most), help=about)
+    widget(st.number_input, "layers", "Blocks", "layers", current.layers, first, min_value=int(least), max_value=int(most), help=about)
 
 
 def choice(current: Pair, name: str, label: str) -> Placement:
@@ -57,15 +63,15 @@ def choice(current: Pair, name: str, label: str) -> Placement:
     placement = placement_of(chosen)
     own = chosen if is_design(chosen) else Design.like(placement.block(current.layers, current.layers)).text
     texts = {own: "Design your own"} | {name: placement.title for name, placement in PLACEMENTS.items()}
-    widget(st.selectbox, name, label, name, chosen, lambda value: value, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
+    widget(st.selectbox, name, label, name, chosen, first, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
     if is_design(chosen):
         design = Design.parse(chosen)
 
         def part(
             kind: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
         ) -> None:
-            def text(value: Any) -> str:
-                return replace(design, **{field: made(value)}).text
+            def text(value: Any, now: str) -> str:
+                return changed_part(now, field, made(value))
 
             widget(kind, name, label, f"{name}_{field}", form(getattr(design, field)), text, **options)
 
@@ -93,8 +99,9 @@ def exports(placement: Placement, layers: int, key: str) -> None:
     drawings = {"block": block_svg(placement.block(layers, layers), dual=placement.dual_stream), "stack": stack_svg(placement, layers)}
     with st.container(horizontal=True):
         for part, drawing in drawings.items():
-            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{part}.svg", "image/svg+xml", key)
-            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{part}.png", "image/png", key)
+            name = f"{'own' if is_design(placement.name) else placement.name}-{part}"
+            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", key)
+            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", key)
 
 
 def file(label: str, make: Callable[[], str | bytes], name: str, mime: str, key: str) -> None:

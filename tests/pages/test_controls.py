@@ -99,7 +99,8 @@ def test_a_design_of_ones_own_starts_from_the_placement_before_and_changes_site_
     page.set("g is", "vector")
     assert page.address == {"run1": "custom:attn=input+output,ffn=outer,alpha=1.5,learned=vector~layers-2"}
     page.set("Norms of feed-forward", [])
-    assert page.address == {"run1": "custom:attn=input+output,ffn=none,alpha=1.5,learned=vector~layers-2"}
+    parts = "custom:attn=input+output,ffn=none,alpha=1.5,learned=vector"
+    assert page.address == {"run1": f"{parts}~final_norm-false~layers-2"}, "the final norm stays as it was"
     page.set("Norm placement", "pre")
     assert page.address == {"run1": "pre~layers-2"}
 
@@ -164,3 +165,15 @@ def test_a_host_s_limits_are_shown_and_an_address_beyond_them_still_opens(visit:
     page.click("edit1")
     assert page.control("Depth, in blocks").max == 24
     assert "1 to 24." in page.control("Depth, in blocks").help
+
+
+def test_a_part_of_a_design_that_the_browser_has_left_changes_nothing(visit: Visits) -> None:
+    page = visit(run1="custom:attn=input,ffn=outer", run2="pre")
+    page.control("Norms of attention").set_value(["outer"])
+    page.go(run1="pre", run2="pre")  # Back, with the click on its way
+    assert page.address == {"run1": "pre", "run2": "pre"}
+
+
+def test_what_hybrid_norm_has_anyway_cannot_be_switched(visit: Visits) -> None:
+    assert visit(run1="hybrid").control("QK-norm").disabled
+    assert not visit(run1="pre").control("QK-norm").disabled

@@ -111,3 +111,11 @@ def test_an_address_of_the_other_page_is_followed_after_this_one(visit: Visits) 
     page.app.switch_page("pages/lab/train.py")
     page.go(run1="post~layers-3")
     assert page.address == {"run1": "post~layers-3"}
+
+
+def test_going_back_after_a_choice_shows_what_was_shown_before_it(theory: Visits) -> None:
+    page = theory(right="custom:attn=input,ffn=input")
+    put(page, "Norms of attention", ["input", "outer"])
+    page.go(right="custom:attn=input,ffn=input")
+    assert widget(page, "Norms of attention").value == ["input"]
+    assert page.address == {"right": "custom:attn=input,ffn=input"}
