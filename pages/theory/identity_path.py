@@ -10,7 +10,7 @@ st.header("Where does the signal pass untouched?", anchor=False)
 st.markdown(
     "A residual block adds what its branches write to a stream. Where nothing sits on the stream, signals forward and gradients backward "
     "have **a path that no norm and no scale touches**. "
-    "Point at a part of a drawing, or at a term of an equation, to see what belongs together."
+    "Point at a part of a drawing, or at a term of an equation, or tap it, to see what belongs together."
 )
 
 pair = placements.pair()

@@ -46,7 +46,7 @@ def placement_controls(config: RunConfig) -> None:
         "Norm placement",
         options=[*PLACEMENTS, own],
         format_func=lambda name: "Design your own" if is_design(name) else PLACEMENTS[name].title,
-        help="Where the norms sit in each block, and what scales come with them.",
+        help="Where the norms sit in each block, and what scales come with them. The last entry is for a design of your own.",
     )
     st.caption(placement.summary)
     if is_design(config.placement):
