@@ -58,7 +58,9 @@ function light(grid, over) {
       for (const same of one.querySelectorAll(`[data-part="${part.dataset.part}"]`)) same.classList.add("lit")
     }
   }
-  grid.onpointerleave = () => grid.onpointerover({ target: grid })
+  grid.onpointerleave = ({ pointerType }) => {
+    if (pointerType !== "touch") grid.onpointerover({ target: grid }) // a finger leaves at once, and the next tap follows
+  }
 }
 
 // Norms that only one side has slide to the places of those that only the other has; everything else fades over.

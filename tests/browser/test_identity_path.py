@@ -53,6 +53,16 @@ def test_a_norm_and_its_term_light_up_together_without_the_server(theory: Callab
     assert sent == []
 
 
+def test_a_tap_lights_parts_until_the_next_one(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
+    page, _ = theory(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    norm = part(page, "feed_forward.input", 0, "svg")
+    norm.tap()
+    expect(norm).to_have_class(LIT)
+    expect(page.locator(".lit")).to_have_count(4)
+    part(page, "attention.branch", 0, "svg").tap()
+    expect(norm).not_to_have_class(LIT)
+
+
 @pytest.mark.parametrize("view", ["Forward", "Backward"])
 def test_sliding_moves_the_norm_from_the_branch_onto_the_stream(theory: Callable[..., tuple[Page, list[Any]]], view: str) -> None:
     page, sent = theory()
