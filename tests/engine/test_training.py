@@ -42,7 +42,7 @@ def test_block_gradient_norms_are_those_of_each_blocks_parameters(tiny: RunConfi
     np.testing.assert_allclose(history_of(tiny).block_gradient_norm_sl[0], expected_l, rtol=1e-5)
 
 
-@pytest.mark.parametrize("placement", ["sandwich", "inner", "every", "scalar", "vector", "mixed"])
+@pytest.mark.parametrize("placement", ["every", "vector", "mixed"])
 def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[str], history_of: HistoryOf, placement: str) -> None:
     config = replace(tiny, placement=placement, final_norm=None, steps=3)
     history = history_of(config)
