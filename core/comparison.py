@@ -64,14 +64,19 @@ class Comparison:
 
         A placement of the table brings its own final norm; a new width keeps the number of heads only where they divide it.
         """
-        slots = self.runs if everywhere else {slot or self.selected} & self.runs.keys()
-        return replace(self, runs=self.runs | {slot: edited(self.runs[slot], name, value) for slot in slots})
+        return replace(self, runs=self.runs | {slot: edited(run, name, value) for slot, run in self.meant(slot, everywhere).items()})
 
     def redesign(self, part: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
         """With one part of a design changed, of one run as `edit` has it, or of all runs that have a design."""
-        slots = self.runs if everywhere else {slot or self.selected} & self.runs.keys()
-        placements = {slot: changed_part(self.runs[slot].placement, part, value) for slot in slots}
-        return replace(self, runs=self.runs | {slot: edited(self.runs[slot], "placement", name) for slot, name in placements.items()})
+        meant = self.meant(slot, everywhere).items()
+        return replace(
+            self, runs=self.runs | {slot: edited(run, "placement", changed_part(run.placement, part, value)) for slot, run in meant}
+        )
+
+    def meant(self, slot: int | None, everywhere: bool) -> dict[int, RunConfig]:
+        """The runs that a change is made in: all, or that of a slot, if it is there, or the selected one."""
+        slot = slot or self.selected
+        return self.runs if everywhere else {slot: self.runs[slot]} if slot in self.runs else {}
 
     def to_query(self) -> dict[str, str]:
         """The address: one parameter per run, named by its slot; nothing at all for the comparison that a newcomer sees."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.config import RunConfig
 from core.design import ordered
-from core.diagram import describe
+from core.diagram import describe, which
 from core.history import History, outcome, peak, verdict
 from core.placement import Placement
 from core.run import Run
@@ -116,8 +116,7 @@ def norms(placement: Placement) -> str:
         attention, feed_forward = (" + ".join(run[sublayer]) or "none" for sublayer in ("attention", "feed_forward"))
         text = attention if attention == feed_forward else f"{attention} (attention), {feed_forward} (feed-forward)"
         text += f" + {', '.join(run['head_norms'])} of each head" if run["head_norms"] else ""
-        where = f"block {run['first']}" if run["first"] == run["last"] else f"blocks {run['first']} to {run['last']}"
-        texts.append(text if len(found) == 1 else f"{text} ({where})")
+        texts.append(text if len(found) == 1 else f"{text} ({which(range(run['first'], run['last'] + 1))})")
     return "; ".join([*texts, *["embedding"] * placement.embedding_norm])
 
 

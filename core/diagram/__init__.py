@@ -8,6 +8,6 @@ stream). In it the signal's lines have the class `line`, so that a page can set 
 from core.diagram.block import SLOTS, block_svg
 from core.diagram.shapes import PALETTE, Theme, png, resolved
 from core.diagram.stack import stack_svg
-from core.diagram.words import describe
+from core.diagram.words import describe, upper, which
 
-__all__ = ["PALETTE", "SLOTS", "Theme", "block_svg", "describe", "png", "resolved", "stack_svg"]
+__all__ = ["PALETTE", "SLOTS", "Theme", "block_svg", "describe", "png", "resolved", "stack_svg", "upper", "which"]

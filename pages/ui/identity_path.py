@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from core.diagram import block_svg, stack_svg
+from core.diagram import block_svg, stack_svg, upper, which
 from core.mathml import math
 from core.placement import Placement
-from core.symbols import IDENTITY_PATH, Equations, Token, equations, jacobian, tokens
+from core.symbols import IDENTITY_PATH, Token, equations, jacobian, tokens
 
 HERE = Path(__file__).parent
 NAME = "identity_path"
@@ -26,12 +26,12 @@ def compare(placements: Sequence[Placement], layers: int) -> None:
 def side(placement: Placement, layers: int) -> dict[str, Any]:
     """What is shown of a placement: its last block, which is the usual one, and the equations of all."""
     _, run = placement.segments(layers)[-1]
-    block = run[-1]
+    drawn = run[-1:] if len(set(run)) > 1 else run
     return {
         "title": escape(placement.title),
-        "which": f"Block {layers}" if len(set(run)) > 1 else which(equations(placement, layers)[-1]),
-        "forward": block_svg(block, "forward", placement.dual_stream),
-        "backward": block_svg(block, "backward", placement.dual_stream),
+        "which": upper(which(range(layers - len(drawn) + 1, layers + 1))),
+        "forward": block_svg(run[-1], "forward", placement.dual_stream),
+        "backward": block_svg(run[-1], "backward", placement.dual_stream),
         "stack": stack_svg(placement, layers),
         "formulas": formulas(placement, layers),
     }
@@ -41,13 +41,9 @@ def formulas(placement: Placement, layers: int) -> str:
     """An HTML definition list's entries."""
     entries: list[tuple[str, list[list[Token]]]] = []
     for run, derivative in zip(equations(placement, layers), jacobian(placement, layers), strict=True):
-        entries += [(which(run), run.lines), ("Jacobian ∂x′/∂x", [tokens(derivative)])]
+        entries += [(upper(which(range(run.first, run.last + 1))), run.lines), ("Jacobian ∂x′/∂x", [tokens(derivative)])]
         numbers: list[list[Token]] = [[(latex, None)] for latex in (*run.constants, *run.gains)]
         entries += [(f"At a depth of {layers}", numbers)] if numbers else []
     if placement.dual_stream:
         entries.append(("Jacobian ∂r′/∂r", [[(IDENTITY_PATH, "attention.dual")]]))
     return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{math(line)}</dd>" for line in lines) for title, lines in entries)
-
-
-def which(run: Equations) -> str:
-    return f"Block {run.first}" if run.first == run.last else f"Blocks {run.first} to {run.last}"
