@@ -16,7 +16,7 @@ from core.values import number, plain_text, shown
 VOCABULARY = 64  # V
 NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "dyt": "DyT"}
 CHOICES: dict[str, Collection[str]] = {"placement": PLACEMENTS, "norm": NORMS}
-ENGINE_FORMAT = 2  # part of every key: raise it when a change of the engine moves the numbers
+ENGINE_FORMAT = 3  # part of every key: raise it when a change of the engine moves the numbers
 
 # field: (least, most), both allowed
 LIMITS: dict[str, tuple[float, float]] = {

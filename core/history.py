@@ -14,7 +14,9 @@ from core.config import VOCABULARY, RunConfig
 
 LN_V = math.log(VOCABULARY)  # nats: the loss of a model that has learned nothing
 PUBLISHED_COLUMNS = ["run", "step", "loss", "gradient_norm", "learning_rate"]
-LAYER_COLUMNS = ["run", "step", "layer", "stream_rms", "block_gradient_norm", "update_ratio"]
+SIGNALS = [f"{sublayer}_{way}_signal" for sublayer in ("attention", "feed_forward") for way in ("stream", "branch")]
+BLOCK_COLUMNS = ["block_gradient_norm", "update_ratio", *SIGNALS]
+LAYER_COLUMNS = ["run", "step", "layer", "stream_rms", *BLOCK_COLUMNS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,17 @@ class History:
     stream_rms_sl: np.ndarray  # (S, L + 1): layer 0 is the embedding, layer L the last block's output
     block_gradient_norm_sl: np.ndarray  # (S, L)
     update_ratio_sl: np.ndarray  # (S, L)
+    # (S, L): L2 norm of the loss's gradient by a sublayer's input, over the whole batch, as far as it arrives along the stream, or through
+    # the branch
+    attention_stream_signal_sl: np.ndarray
+    attention_branch_signal_sl: np.ndarray
+    feed_forward_stream_signal_sl: np.ndarray
+    feed_forward_branch_signal_sl: np.ndarray
 
     @classmethod
     def empty(cls, layers: int) -> Self:
         none_s, none_sl = np.zeros(0, np.float32), np.zeros((0, layers), np.float32)
-        return cls(none_s, none_s, np.zeros(0), np.zeros((0, layers + 1), np.float32), none_sl, none_sl)
+        return cls(none_s, none_s, np.zeros(0), np.zeros((0, layers + 1), np.float32), *[none_sl] * len(BLOCK_COLUMNS))
 
     def __len__(self) -> int:
         return len(self.loss_s)
@@ -132,9 +140,7 @@ def layer_frame(histories: Mapping[str, History]) -> pd.DataFrame:
     for label, history in histories.items():
         steps, layers = history.stream_rms_sl.shape
         embedding = np.full((steps, 1), np.nan)
-        blocks = (
-            np.hstack([embedding, rows.astype(np.float64)]).ravel() for rows in (history.block_gradient_norm_sl, history.update_ratio_sl)
-        )
+        blocks = (np.hstack([embedding, getattr(history, f"{name}_sl").astype(np.float64)]).ravel() for name in BLOCK_COLUMNS)
         values = (
             label,
             np.repeat(np.arange(1, steps + 1), layers),

@@ -1,17 +1,22 @@
 """A finished run: what was asked, what was measured, and how it was computed. Its one file format is Parquet."""
 
+import io
 import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.config import ENGINE_FORMAT, RunConfig
 from core.history import History, outcome
 
-METADATA = b"norm_placement_lab"
+METADATA, SINGULAR_VALUES = (
+    b"norm_placement_lab",
+    b"singular_values",
+)  # entries of the schema's metadata: JSON, and an array as NumPy writes it
 # What reading a file that is no run's can raise.
 DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
 
@@ -36,9 +41,12 @@ class Run:
     config: RunConfig
     history: History
     facts: Facts
+    # (2, L + 1, D): before the first step and after the last, of the stack's Jacobian and of each block's, as `core.engine.jacobian` has
+    # them; None where they were not measured
+    singular_values: np.ndarray | None = None
 
     def to_parquet(self) -> bytes:
-        """A row per step; the configuration, the engine's format, the facts and the outcome in the schema's metadata."""
+        """A row per step; in the schema's metadata the configuration, the engine's format, facts, outcome and singular values."""
         about = {
             "config": self.config.to_dict(),
             "engine_format": ENGINE_FORMAT,
@@ -47,7 +55,11 @@ class Run:
             "diverged_at": self.history.diverged_at,
         }
         sink = pa.BufferOutputStream()
-        table = self.history.to_table().replace_schema_metadata({METADATA: json.dumps(about)})
+        metadata: dict[bytes, str | bytes] = {METADATA: json.dumps(about)}
+        if self.singular_values is not None:
+            np.save(array := io.BytesIO(), self.singular_values, allow_pickle=False)
+            metadata[SINGULAR_VALUES] = array.getvalue()
+        table = self.history.to_table().replace_schema_metadata(metadata)
         pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
         return sink.getvalue().to_pybytes()
 
@@ -61,7 +73,7 @@ class Run:
         history = History.from_table(file.read())
         if (history.diverged_at or config.steps) != len(history):
             raise ValueError("the run neither has all its steps nor ends where it diverged")
-        return cls(config, history, facts)
+        return cls(config, history, facts, singular_values(file, config))
 
     @staticmethod
     def about(path: Path) -> tuple[RunConfig, Facts, int]:
@@ -75,3 +87,13 @@ def described(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int]:
     if not 1 <= steps <= config.steps:
         raise ValueError("no run of this configuration has as many steps")
     return config, Facts(**about["facts"]), steps
+
+
+def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | None:
+    written = file.schema_arrow.metadata.get(SINGULAR_VALUES)
+    if written is None:
+        return None
+    array: np.ndarray = np.load(io.BytesIO(written), allow_pickle=False)
+    if array.dtype != np.float32 or array.shape != (2, config.layers + 1, config.width):
+        raise ValueError("the singular values are not those of the run that the file names")
+    return array

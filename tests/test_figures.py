@@ -2,6 +2,8 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from made_run import made_history
 
 from core import figures, images
 from core.figures import CELLS_SHOWN, COLOURS, CURVES, DASHES, LAYERS, STEPS_SHOWN, Chart, Line
@@ -17,13 +20,8 @@ from core.history import History
 
 
 def made_up(steps: int, layers: int, seed: int = 0) -> History:
-    random = np.random.default_rng(seed)
-
-    def values(*shape: int) -> np.ndarray:
-        return random.lognormal(sigma=2, size=shape).astype(np.float32)
-
-    rate_s = np.linspace(1e-4, 2e-3, steps)
-    return History(values(steps), values(steps), rate_s, values(steps, layers + 1), values(steps, layers), values(steps, layers))
+    history = made_history(partial(np.random.default_rng(seed).lognormal, 0, 2), steps, layers)
+    return replace(history, learning_rate_s=np.linspace(1e-4, 2e-3, steps))
 
 
 def diverged(steps: int, value: float, seed: int = 0) -> History:
@@ -35,8 +33,7 @@ def diverged(steps: int, value: float, seed: int = 0) -> History:
 
 
 def flat(value: float) -> History:
-    one_s, one_sl = np.full(4, value, np.float32), np.full((4, 2), value, np.float32)
-    return History(one_s, one_s, np.full(4, 1e-3), np.full((4, 3), value, np.float32), one_sl, one_sl)
+    return replace(made_history(partial(np.full, fill_value=value), 4, 2), learning_rate_s=np.full(4, 1e-3))
 
 
 def lines(*histories: History) -> list[Line]:

@@ -1,9 +1,11 @@
 import math
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from made_run import made_history
 
 from core.config import RunConfig
 from core.history import (
@@ -23,10 +25,7 @@ STEPS, LAYERS = 6, 3
 
 def made(steps: int = STEPS, layers: int = LAYERS, seed: int = 7) -> History:
     """A history of any numbers, in the shapes and types that training gives."""
-    random = np.random.default_rng(seed)
-    sizes = [(), (), (), (layers + 1,), (layers,), (layers,)]
-    columns = [random.gamma(1.0, size=(steps, *size)).astype(np.float32) for size in sizes]
-    return replace(History(*columns), learning_rate_s=columns[2].astype(np.float64))
+    return made_history(partial(np.random.default_rng(seed).gamma, 1.0, 1.0), steps, layers)
 
 
 def with_loss(loss_s: np.ndarray) -> History:
@@ -89,16 +88,18 @@ def test_a_step_frame_has_the_published_columns_and_every_step() -> None:
 def test_a_layer_frame_has_a_row_for_each_step_and_layer() -> None:
     histories = {"short": made(2), "long": made(4, seed=8)}
     frame = layer_frame(histories)
-    assert list(frame) == LAYER_COLUMNS == ["run", "step", "layer", "stream_rms", "block_gradient_norm", "update_ratio"]
+    signals = ["attention_stream_signal", "attention_branch_signal", "feed_forward_stream_signal", "feed_forward_branch_signal"]
+    blocks = ["block_gradient_norm", "update_ratio", *signals]
+    assert list(frame) == LAYER_COLUMNS == ["run", "step", "layer", "stream_rms", *blocks]
     assert len(frame) == (2 + 4) * (LAYERS + 1)
     for row in frame.itertuples():
         history, step = histories[row.run], row.step - 1
         assert row.stream_rms == history.stream_rms_sl[step, row.layer]
         if row.layer:
-            assert row.block_gradient_norm == history.block_gradient_norm_sl[step, row.layer - 1]
-            assert row.update_ratio == history.update_ratio_sl[step, row.layer - 1]
+            for name in blocks:
+                assert getattr(row, name) == getattr(history, f"{name}_sl")[step, row.layer - 1]
     embedding = frame[frame["layer"] == 0]
-    assert embedding[["block_gradient_norm", "update_ratio"]].isna().all(axis=None)
+    assert embedding[blocks].isna().all(axis=None)
     assert frame[frame["layer"] > 0].notna().all(axis=None)
     assert list(layer_frame({})) == LAYER_COLUMNS
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_run import made_history
 
 from core import job, jobs, pace, store, task
 from core.cluster import LOCAL
@@ -43,8 +44,7 @@ def assert_same(history: History, other: History) -> None:
 
 
 def rows(steps: int, loss: float = 1.0) -> History:
-    flat, deep = np.full(steps, loss, np.float32), np.ones((steps, 2), np.float32)
-    return History(flat, flat, np.ones(steps), np.ones((steps, 3), np.float32), deep, deep)
+    return replace(made_history(np.ones, steps, 2), loss_s=np.full(steps, loss, np.float32))
 
 
 @pytest.fixture(autouse=True)

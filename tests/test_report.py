@@ -1,18 +1,19 @@
 """How results and placements are told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from made_run import made_history
 
 from core.config import RunConfig
-from core.history import History
 from core.placement import PLACEMENTS, BlockSpec, Placement, Structure
 from core.report import Result, blocks, norms, placement_dict, table
 
 
 def result(*gradient_norms: float) -> Result:
     norms_s = np.array(gradient_norms, np.float32)
-    layers_sl = np.ones((len(norms_s), 1), np.float32)
-    history = History(np.ones_like(norms_s), norms_s, np.ones(len(norms_s)), np.ones((len(norms_s), 2), np.float32), layers_sl, layers_sl)
+    history = replace(made_history(np.ones, len(norms_s), 1), gradient_norm_s=norms_s)
     return Result("label", RunConfig(layers=1), history, None)
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_run import FACTS, made_run
+from made_run import FACTS, made_history, made_run
 
 from core.config import ENGINE_FORMAT, RunConfig
 from core.history import History
@@ -22,6 +22,7 @@ CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
 
 def assert_same(run: Run, other: Run) -> None:
     assert (run.config, run.facts) == (other.config, other.facts)
+    np.testing.assert_array_equal(run.singular_values, other.singular_values, strict=True)
     for field in fields(History):
         value, expected = getattr(run.history, field.name), getattr(other.history, field.name)
         assert value.dtype == expected.dtype
@@ -33,15 +34,14 @@ def runs(draw: st.DrawFn) -> Run:
     """Any floats at all, infinite and not a number included, up to the step where the run has diverged."""
     config = replace(CONFIG, layers=draw(st.integers(1, 4)), steps=draw(st.integers(1, 6)), seed=draw(st.integers(0, 2**31 - 1)))
     steps, layers = config.steps, config.layers
-    shapes = [steps, steps, steps, (steps, layers + 1), (steps, layers), (steps, layers)]
-    types = [np.float32, np.float32, np.float64, *3 * [np.float32]]
-    columns = [draw(arrays.arrays(dtype, shape)) for dtype, shape in zip(types, shapes, strict=True)]
-    end = History(*columns).diverged_at
+    history = made_history(lambda shape: draw(arrays.arrays(np.float32, shape)), steps, layers)
+    columns, end = [getattr(history, field.name) for field in fields(History)], history.diverged_at
     amount = st.floats(0, 1e9)
     return Run(
         config,
         History(*(column[:end] for column in columns)),
         Facts(draw(st.text()), draw(amount), draw(amount), draw(amount), {"jax": draw(st.text())}),
+        draw(st.none() | arrays.arrays(np.float32, (2, layers + 1, config.width))),
     )
 
 

@@ -4,9 +4,11 @@ import os
 import sys
 import threading
 from dataclasses import fields
+from functools import partial
 
 import numpy as np
 import pytest
+from made_run import made_history
 
 from core.history import History
 from core.task import NICENESS, lower_priority, packed, unpacked
@@ -14,9 +16,7 @@ from core.task import NICENESS, lower_priority, packed, unpacked
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
 def test_what_is_packed_is_unpacked(steps: int) -> None:
-    random = np.random.default_rng(steps)
-    flat_s = random.normal(size=(3, steps)).astype(np.float32)
-    history = History(flat_s[0], flat_s[1], flat_s[2].astype(float), *(random.normal(size=(steps, 5 - i)) for i in (0, 1, 1)))
+    history = made_history(partial(np.random.default_rng(steps).normal, 0.0, 1.0), steps, 4)
     history.loss_s[-1:] = np.nan
     history.gradient_norm_s[-1:] = np.inf
     again = unpacked(packed(history))

@@ -52,6 +52,22 @@ class Scales(NamedTuple):
         return cls(*(jnp.array([getattr(block, name) for block in blocks], float) for name in cls._fields))
 
 
+@jax.custom_vjp
+def tap(x: jax.Array, power: jax.Array) -> jax.Array:
+    """x itself. The gradient by `power`, which is a number that does nothing, is the squared L2 norm of the gradient that arrives here."""
+    return x
+
+
+tap.defvjp(lambda x, power: (x, None), lambda _, gradient: (gradient, jnp.vdot(gradient, gradient)))
+
+
+def taps(stack: Stack) -> list[jax.Array]:
+    """For `forward`: for each run of blocks (L, 2, 2), a tap where each sublayer, attention first, reads the stream: for the addition,
+    and for the branch.
+    """
+    return [jnp.zeros((count, 2, 2)) for _, count in stack.segments]
+
+
 class Streams(NamedTuple):
     """What is measured of the residual stream as it passes the blocks."""
 
@@ -76,25 +92,34 @@ class Block(nn.Module):
     length: int
 
     @nn.compact
-    def __call__(self, x_nd: jax.Array, scales: Scales) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, x_nd: jax.Array, scales: Scales, tap_22: Any = (None, None)) -> tuple[jax.Array, jax.Array]:
         structure, skip = self.structure, x_nd if self.structure.block_skip else 0.0
         attention_gate, mlp_gate = self.gates(x_nd.shape[-1], scales)
-        h_nd, attended_nd = self.residual("attention", structure.attention, self.attention, x_nd, scales._replace(gate=attention_gate))
-        out_nd, fed_nd = self.residual("mlp", structure.feed_forward, self.feed_forward, h_nd, scales._replace(gate=mlp_gate), skip)
+        attention, mlp = scales._replace(gate=attention_gate), scales._replace(gate=mlp_gate)
+        h_nd, attended_nd = self.residual("attention", structure.attention, self.attention, x_nd, attention, tap_22[0])
+        out_nd, fed_nd = self.residual("mlp", structure.feed_forward, self.feed_forward, h_nd, mlp, tap_22[1], skip)
         return out_nd, attended_nd + fed_nd
 
     def residual(
-        self, sublayer: str, sites: Sites, branch: Branch, x_nd: jax.Array, scales: Scales, skip: jax.Array | float = 0.0
+        self,
+        sublayer: str,
+        sites: Sites,
+        branch: Branch,
+        x_nd: jax.Array,
+        scales: Scales,
+        tap_2: Any = None,
+        skip: jax.Array | float = 0.0,
     ) -> tuple[jax.Array, jax.Array]:
         """The sublayer's output, and what its branch adds to the stream; `skip` is added, too."""
 
         def norm(site: Site, y_nd: jax.Array) -> jax.Array:
             return NORM_MODULES[self.norm](name=norm_name(sublayer, sites, site))(y_nd) if site in sites else y_nd
 
-        y_nd = scales.input_scale * norm("input", x_nd)
+        stream_nd, read_nd = (x_nd, x_nd) if tap_2 is None else (tap(x_nd, power) for power in tap_2)
+        y_nd = scales.input_scale * norm("input", read_nd)
         y_nd = branch(y_nd, lambda inner_nf: norm("inner", inner_nf))
         y_nd = scales.gate * norm("output", y_nd)
-        return norm("outer", scales.alpha * x_nd + y_nd + skip), y_nd
+        return norm("outer", scales.alpha * stream_nd + y_nd + skip), y_nd
 
     def gates(self, width: int, scales: Scales) -> tuple[jax.Array, jax.Array]:
         """What multiplies the two branches; `core.engine.initialization` sets the learned ones to the placement's initial value."""
@@ -155,29 +180,40 @@ def recomputed(stream_size: int) -> Callable[..., bool]:
     return policies.dots_with_no_batch_dims_saveable if kept <= KEPT_BYTES else policies.nothing_saveable
 
 
+def normalized(parameters: Any, config: RunConfig, x_nd: jax.Array) -> Any:
+    return NORM_MODULES[config.norm]().apply({"params": parameters}, x_nd)
+
+
+def embedded(parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, stack: Stack) -> jax.Array:
+    """The stream before the first block, (N, D), for the first T tokens of sequences."""
+    x_btd = parameters["embedding"]["embedding"][tokens_bt] + parameters["position"][: tokens_bt.shape[1]]
+    x_nd = x_btd.reshape(-1, config.width)
+    return normalized(parameters["embedding_norm"], config, x_nd) if stack.embedding_norm else x_nd
+
+
 def forward(
-    parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, stack: Stack, scales: list[Scales]
+    parameters: dict[str, Any],
+    tokens_bt: jax.Array,
+    config: RunConfig,
+    stack: Stack,
+    scales: list[Scales],
+    taps: list[jax.Array],
 ) -> tuple[jax.Array, Streams]:
     """Logits (N, V) for tokens (B, T), and the measures of the stream.
 
     `parameters["segments"][i]` and `scales[i]` hold those of the i-th run of blocks of equal structure, stacked along a leading axis.
     """
 
-    def norm(name: str, y_nd: jax.Array) -> Any:
-        return NORM_MODULES[config.norm]().apply({"params": parameters[name]}, y_nd)
-
-    x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
-    if stack.embedding_norm:
-        x_nd = norm("embedding_norm", x_nd)
+    x_nd = embedded(parameters, tokens_bt, config, stack)
     sum_nd = x_nd if stack.dual_stream else None
     rms_l, ratio_l = [rms(x_nd)[None]], []
     policy = recomputed(x_nd.size * config.layers)
-    for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, strict=True):
+    for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, taps, strict=True):
         apply = jax.checkpoint(block_of(config, structure).apply, policy=policy)
 
-        def layer(carry: tuple[Any, Any], block: tuple[Any, Scales], apply: Any = apply) -> tuple[Any, tuple[jax.Array, jax.Array]]:
-            (x_nd, sum_nd), (parameters, scales) = carry, block
-            after_nd, written_nd = apply({"params": parameters}, x_nd, scales)
+        def layer(carry: tuple[Any, Any], block: tuple[Any, Scales, jax.Array], apply: Any = apply) -> tuple[Any, Any]:
+            (x_nd, sum_nd), (parameters, scales, tap_22) = carry, block
+            after_nd, written_nd = apply({"params": parameters}, x_nd, scales, tap_22)
             before_nd, result_nd = jax.lax.stop_gradient((x_nd, after_nd))
             measured = rms(result_nd), update_ratio(before_nd, result_nd)
             return (after_nd, sum_nd if sum_nd is None else sum_nd + written_nd), measured
@@ -187,6 +223,6 @@ def forward(
         ratio_l.append(segment_ratio_l)
     end_nd = x_nd if sum_nd is None else sum_nd
     if config.final_norm:
-        end_nd = norm("final_norm", end_nd)
+        end_nd = normalized(parameters["final_norm"], config, end_nd)
     logits_nv = (end_nd if sum_nd is None else x_nd + end_nd) @ parameters["output"]["kernel"]
     return logits_nv, Streams(jnp.concatenate(rms_l), jnp.concatenate(ratio_l))

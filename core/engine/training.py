@@ -25,7 +25,7 @@ from core.design import placement_of
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.devices import DeviceKind, devices
 from core.engine.initialization import initial_parameters, parameter_shapes
-from core.engine.model import Scales, Streams, forward
+from core.engine.model import Scales, Streams, forward, taps
 from core.history import History, learning_rate_s
 from core.pace import matrix_gflops
 from core.placement import Stack
@@ -53,6 +53,7 @@ class Record(NamedTuple):
     loss: jax.Array
     gradient_norm: jax.Array
     block_gradient_norm_l: jax.Array
+    signal_l22: jax.Array  # L2 norm of the loss's gradient that arrives at each of `core.engine.model.taps`
     streams: Streams
 
 
@@ -71,17 +72,19 @@ def train_step(
     """One optimizer update on this device's part of the batch; gradients and measures are averaged over the devices."""
     tokens_bt, targets_bt = sequences(start_b, config.length)
 
-    def loss_of(parameters: Any) -> tuple[jax.Array, Streams]:
-        logits_nv, streams = forward(parameters, tokens_bt, config, stack, scales)
+    def loss_of(parameters: Any, taps: list[jax.Array]) -> tuple[jax.Array, Streams]:
+        logits_nv, streams = forward(parameters, tokens_bt, config, stack, scales, taps)
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean(), streams
 
-    local, unravel = ravel_pytree(jax.value_and_grad(loss_of, has_aux=True)(state.parameters))
-    (loss, streams), gradient = unravel(jax.lax.pmean(local, "batch"))  # one exchange, not one for each parameter
+    differentiated = jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True)
+    local, unravel = ravel_pytree(differentiated(state.parameters, taps(stack)))
+    (loss, streams), (gradient, power) = unravel(jax.lax.pmean(local, "batch"))  # one exchange, not one for each parameter
     updates, optimizer = OPTIMIZER.update(gradient, state.optimizer, state.parameters)
     parameters = jax.tree.map(lambda parameter, update: parameter - rate * update, state.parameters, updates)
     block_norms_l = jnp.concatenate([jax.vmap(optax.tree.norm)(segment) for segment in gradient["segments"]])
     gradient_norm = optax.tree.norm(gradient | {"segments": block_norms_l})
-    return State(parameters, optimizer), Record(loss, gradient_norm, block_norms_l, streams)
+    signal_l22 = jnp.sqrt(jnp.concatenate(power) / jax.lax.axis_size("batch"))  # each device's loss is a mean over its own part
+    return State(parameters, optimizer), Record(loss, gradient_norm, block_norms_l, signal_l22, streams)
 
 
 def run_chunk(
@@ -94,8 +97,9 @@ def run_chunk(
     stack: Stack,
 ) -> tuple[State, Record, jax.Array]:
     """`count` steps, fewer where loss or gradient norm stops being finite."""
-    scalar_c, layer_cl, stream_cl = (jnp.zeros((CHUNK, *shape)) for shape in ((), (config.layers,), (config.layers + 1,)))
-    empty = Record(scalar_c, scalar_c, layer_cl, Streams(stream_cl, layer_cl))
+    layers = config.layers
+    scalar_c, layer_cl, signal_cl22, stream_cl = (jnp.zeros((CHUNK, *shape)) for shape in ((), (layers,), (layers, 2, 2), (layers + 1,)))
+    empty = Record(scalar_c, scalar_c, layer_cl, signal_cl22, Streams(stream_cl, layer_cl))
 
     def unfinished(carry: Any) -> jax.Array:
         done, finite, *_ = carry
@@ -116,14 +120,20 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 
     Raises DeviceError where the device is not there.
     """
+    return compiled(
+        shape_of(config), placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count])
+    )
+
+
+def shape_of(config: RunConfig) -> RunConfig:
+    """The configuration with a fixed value for all that a program takes as an argument, and for the placement, whose Stack it knows."""
     plain = RunConfig()
-    shape = replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
-    return compiled(shape, placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count]))
+    return replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
 
 
 @lru_cache(maxsize=PROGRAMS)
 def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
-    """`shape` is a configuration whose traced fields, and its placement, are set to a fixed value: `stack` stands for the placement."""
+    """`shape` is what `shape_of` gives; `stack` stands for the placement."""
     started = time.perf_counter()
     mesh = Mesh(np.array(on), "batch")
     sharded = jax.shard_map(
@@ -180,7 +190,8 @@ def padded(rows: np.ndarray) -> np.ndarray:
 
 def as_history(records: Any, done: int, rate_s: np.ndarray) -> History:
     streams = records.streams
-    measured = (streams.rms_l, records.block_gradient_norm_l, streams.update_ratio_l)
+    signal_4cl = np.moveaxis(records.signal_l22.reshape(-1, records.signal_l22.shape[1], 4), 2, 0)
+    measured = (streams.rms_l, records.block_gradient_norm_l, streams.update_ratio_l, *signal_4cl)
     return History(records.loss[:done], records.gradient_norm[:done], rate_s[:done], *(rows[:done] for rows in measured))
 
 

@@ -47,11 +47,18 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 
 def residual(
-    config: RunConfig, spec: BlockSpec, parameters: Parameters, sublayer: str, sites: Sites, x_nd: np.ndarray, skip: Any = 0.0
+    config: RunConfig,
+    spec: BlockSpec,
+    parameters: Parameters,
+    sublayer: str,
+    sites: Sites,
+    x_nd: np.ndarray,
+    moved_2nd: Any = (0.0, 0.0),
+    skip: Any = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """x' = N_outer(alpha x + gate N_output(F(s N_input(x))) + skip), with N_inner inside F, before its output projection.
 
-    Also what the branch adds: gate N_output(F(...)).
+    Also what the branch adds: gate N_output(F(...)). `moved_2nd` is added to the x of the addition and to the one that the branch reads.
     """
 
     def at(site: str, y_nd: np.ndarray) -> np.ndarray:
@@ -59,7 +66,7 @@ def residual(
             return y_nd
         return norm(config.norm, parameters[f"{sublayer}_norm" if len(sites) == 1 else f"{sublayer}_{site}_norm"], y_nd)
 
-    read_nd = spec.input_scale * at("input", x_nd)
+    read_nd = spec.input_scale * at("input", x_nd + moved_2nd[1])
     if sublayer == "attention":
         qkv_bte = dense(parameters["qkv"], read_nd).reshape(-1, config.length, 3 * config.width)
         normed = {*spec.structure.head_norms, *(("query", "key") if config.qk_norm else ())}
@@ -70,10 +77,12 @@ def residual(
     learned = {"scalar": "gate", "vector": f"{sublayer}_gate", None: ""}[spec.structure.learned_gate]
     gate = parameters.get(learned, spec.gate)
     added_nd = gate * at("output", written_nd)
-    return at("outer", spec.alpha * x_nd + added_nd + skip), added_nd
+    return at("outer", spec.alpha * (x_nd + moved_2nd[0]) + added_nd + skip), added_nd
 
 
-def streams(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+def streams(
+    config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, moved_l22nd: Any = None
+) -> tuple[list[np.ndarray], np.ndarray]:
     """x_0 to x_L, each (N, D), from unrolled parameters, and x_0 plus what all branches add."""
     x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
     if PLACEMENTS[config.placement].embedding_norm:
@@ -82,16 +91,17 @@ def streams(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray) ->
     for i in range(config.layers):
         spec, block = PLACEMENTS[config.placement].block(i + 1, config.layers), parameters[f"block_{i}"]
         skip = x_nd if spec.structure.block_skip else 0.0
-        h_nd, attended_nd = residual(config, spec, block, "attention", spec.structure.attention, x_nd)
-        x_nd, fed_nd = residual(config, spec, block, "mlp", spec.structure.feed_forward, h_nd, skip)
+        attention, mlp = np.zeros((2, 2)) if moved_l22nd is None else moved_l22nd[i]
+        h_nd, attended_nd = residual(config, spec, block, "attention", spec.structure.attention, x_nd, attention)
+        x_nd, fed_nd = residual(config, spec, block, "mlp", spec.structure.feed_forward, h_nd, mlp, skip)
         found.append(x_nd)
         sum_nd = sum_nd + attended_nd + fed_nd
     return found, sum_nd
 
 
-def loss(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, targets_bt: np.ndarray) -> float:
+def loss(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, targets_bt: np.ndarray, moved_l22nd: Any = None) -> float:
     """Mean cross-entropy in nats."""
-    found, sum_nd = streams(config, parameters, tokens_bt)
+    found, sum_nd = streams(config, parameters, tokens_bt, moved_l22nd)
     dual = PLACEMENTS[config.placement].dual_stream
     end_nd = sum_nd if dual else found[-1]
     if config.final_norm:

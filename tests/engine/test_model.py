@@ -8,7 +8,7 @@ import pytest
 from core.config import VOCABULARY, RunConfig
 from core.engine.baseline import Transformer
 from core.engine.initialization import initial_parameters
-from core.engine.model import Scales, Streams, forward
+from core.engine.model import Scales, Streams, forward, taps
 from core.placement import PLACEMENTS
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
@@ -27,7 +27,8 @@ def somewhere(config: RunConfig) -> dict[str, Any]:
 def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, Streams]:
     placement = PLACEMENTS[config.placement]
     scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
-    return forward(parameters, TOKENS_BT, config, placement.stack(config.layers), scales)
+    stack = placement.stack(config.layers)
+    return forward(parameters, TOKENS_BT, config, stack, scales, taps(stack))
 
 
 def engine_loss_and_gradient(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, dict[str, Any]]:
@@ -99,6 +100,34 @@ def test_what_is_measured_of_the_stream_is_what_the_words_say(placement: str) ->
     np.testing.assert_allclose(measured.rms_l, np.sqrt((streams_lnd**2).mean(axis=2)).mean(axis=1))
     changes_ln = np.linalg.norm(np.diff(streams_lnd, axis=0), axis=2) / np.linalg.norm(streams_lnd[:-1], axis=2)
     np.testing.assert_allclose(measured.update_ratio_l, changes_ln.mean(axis=1))
+
+
+@pytest.mark.usefixtures("float64", "made_up")
+@pytest.mark.parametrize("placement", ["every", "residual_dual"])
+def test_the_signal_is_the_losss_gradient_by_what_the_stream_and_what_the_branch_reads(placement: str) -> None:
+    """Against central differences of the restatement by every number that a sublayer reads, moved for one of its two ways alone."""
+    config = RunConfig(placement=placement, layers=2, width=16, heads=2, length=8, batch=1)
+    parameters, stack = somewhere(config), PLACEMENTS[placement].stack(2)
+    tokens_bt, targets_bt = TOKENS_BT[:1], TARGETS_BT[:1]
+    scales = [Scales.of(run) for _, run in PLACEMENTS[placement].segments(2)]
+
+    def loss_of(taps: list[jax.Array]) -> jax.Array:
+        logits_nv, _ = forward(parameters, tokens_bt, config, stack, scales, taps)
+        return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean()
+
+    power_l22 = np.concatenate(jax.jit(jax.grad(loss_of))(taps(stack)))
+    flat = unrolled(parameters)
+    moved_l22nd = np.zeros((2, 2, 2, config.length, config.width))
+    for way, power in np.ndenumerate(power_l22):
+        gradient_nd = np.zeros(moved_l22nd.shape[3:])
+        for i in np.ndindex(gradient_nd.shape):
+            losses = []
+            for by in (1e-5, -1e-5):
+                moved_l22nd[*way, *i] = by
+                losses.append(restatement.loss(config, flat, tokens_bt, targets_bt, moved_l22nd))
+            moved_l22nd[*way, *i] = 0
+            gradient_nd[i] = (losses[0] - losses[1]) / 2e-5
+        np.testing.assert_allclose(power, (gradient_nd**2).sum(), rtol=1e-6, err_msg=str(way))
 
 
 @pytest.mark.usefixtures("float64", "made_up")
