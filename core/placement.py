@@ -32,6 +32,7 @@ class Structure:
     head_norms: frozenset[Matrix] = frozenset()  # what of each attention head is normalized, over the head's width
     head_gain: bool = False  # a learned factor for each attention head, one at first, before N_inner
     block_skip: bool = False  # the block's input is added to the feed-forward sublayer's sum, too
+    profiled: bool = False  # a learned vector for each sublayer, first measured on data, multiplies the stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class BlockSpec:
     def identity_path(self) -> bool:
         """Whether the stream crosses this block without passing a norm or a scale."""
         structure = self.structure
-        return "outer" not in structure.attention | structure.feed_forward and self.alpha == 1.0
+        return "outer" not in structure.attention | structure.feed_forward and self.alpha == 1.0 and not structure.profiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +294,17 @@ PLACEMENTS: dict[str, Placement] = {
             arxiv="2004.08249",
             used_by="deep translation models",
             trap="The paper measures the factors with data; this is the constant of its later library.",
+        ),
+        Placement(
+            name="admin_profiled",
+            title="Admin, profiled",
+            block=uniform(replace(POST, profiled=True)),
+            final_norm=False,
+            summary="Post-Norm whose stream is multiplied by learned vectors, at first the spread of all branches below on the first batch.",
+            source="Liu et al. 2020, Understanding the Difficulty of Training Transformers",
+            arxiv="2004.08249",
+            used_by="translation models of up to 200 layers",
+            trap="Its first pass over data has all factors one; its authors' code measures on the fly, with the factors found so far.",
         ),
         Placement(
             name="b2t",

@@ -19,6 +19,7 @@ from core.placement import BlockSpec, Matrix, Placement, Site
 
 MATRICES = {"query": "W_Q", "key": "W_K", "value": "W_V", "attention_output": "W_O", "mlp_in": "W_1", "mlp_out": "W_2"}
 IDENTITY_PATH = r"\underbrace{I}_{\text{identity path}}"
+PROFILED = r"\omega^2 = \sum \operatorname{Var}\ \text{of all branches below, at first}"
 SCALES = {"alpha": r"\alpha", "input_scale": "s", "gate": "g"}
 
 Token = tuple[str, str | None]  # LaTeX, balanced in itself, and the part that it belongs to
@@ -198,7 +199,10 @@ def sublayers(run: list[BlockSpec]) -> tuple[Sublayer, Sublayer]:
         if structure.learned_gate == "vector":
             gate = [Factor(f"{name}.gate", rf"\operatorname{{diag}}(g_{letter})")]
         branch = [*norm("input"), *scale(f"{name}.scale", "input_scale"), *branch, *norm("output"), *gate]
-        return Sublayer(name, before, after, scale(f"{name}.alpha", "alpha"), branch, norm("outer"))
+        alpha = scale(f"{name}.alpha", "alpha")
+        if structure.profiled:
+            alpha = [Factor(f"{name}.alpha", rf"\operatorname{{diag}}(\omega_{letter})")]
+        return Sublayer(name, before, after, alpha, branch, norm("outer"))
 
     heads = [Factor("attention.branch.heads", r"\operatorname{heads}", True)]
     hidden = [Factor("feed_forward.branch.hidden", "W_1"), Factor("feed_forward.branch.activation", r"\phi", True)]
@@ -225,7 +229,8 @@ def constants(run: list[BlockSpec]) -> list[str]:
     structure = run[0].structure
     vectors = {"gate": "g_A = g_F"} if structure.learned_gate == "vector" else {}
     lines = [f"{vectors.get(field, symbol)} = {value}" for field, (symbol, value) in scales(run).items()]
-    return [*lines, r"G = I\ \text{at first}"] if structure.head_gain else lines
+    lines += [r"G = I\ \text{at first}"] * structure.head_gain
+    return lines + [PROFILED] * structure.profiled
 
 
 def gains(run: list[BlockSpec]) -> list[str]:

@@ -26,7 +26,7 @@ NUMBERS = [0.0, 1e-6, 0.2887, 1.0, 2.5, 200.0]
 
 sites = st.frozensets(st.sampled_from(get_args(Site)))
 heads = st.frozensets(st.sampled_from(["query", "key", "value"]))
-structures = st.builds(Structure, sites, sites, st.sampled_from([None, "scalar", "vector"]), heads, st.booleans(), st.booleans())
+structures = st.builds(Structure, sites, sites, st.sampled_from([None, "scalar", "vector"]), heads, *[st.booleans()] * 3)
 number = st.sampled_from(NUMBERS)
 gains = st.sampled_from([(), (("value", 0.5), ("mlp_out", 2.0))])
 specs = st.builds(BlockSpec, structures, number, number, number, gains)
@@ -73,7 +73,8 @@ def expected_norms(structure: Structure) -> set[str]:
 
 def expected_scales(spec: BlockSpec) -> set[str]:
     numbers = {"alpha": spec.alpha, "gate": spec.gate, "scale": spec.input_scale}
-    names = {name for name, number in numbers.items() if number != 1.0} | ({"gate"} if spec.structure.learned_gate else set())
+    names = {name for name, number in numbers.items() if number != 1.0}
+    names |= {name for name, has in (("gate", spec.structure.learned_gate), ("alpha", spec.structure.profiled)) if has}
     return {f"{sublayer}.{name}" for sublayer in SUBLAYERS for name in names} | (
         {"attention.head_gain"} if spec.structure.head_gain else set()
     )
@@ -222,7 +223,7 @@ def check_stack(placement: Placement, layers: int) -> None:
         assert words in list(drawn[name].itertext())
         structure = run[0].structure
         assert len(shapes(drawn[name], "norm")) == ("outer" in structure.attention) + ("outer" in structure.feed_forward)
-        assert len(shapes(drawn[name], "scale")) == 2 * any(block.alpha != 1.0 for block in run)
+        assert len(shapes(drawn[name], "scale")) == 2 * any(block.alpha != 1.0 or structure.profiled for block in run)
 
 
 @every_placement
@@ -243,6 +244,7 @@ def check_description(placement: Placement, layers: int) -> None:
     heads = {matrix for matrix, plural in (("query", "queries"), ("key", "keys"), ("value", "values")) if f"head's {plural}" in words}
     assert heads == {matrix for block in blocks for matrix in block.structure.head_norms}
     assert ("gain for each head" in words) == any(block.structure.head_gain for block in blocks)
+    assert ("multiplied by learned vectors" in words) == any(block.structure.profiled for block in blocks)
     assert ("added once more" in words) == any(block.structure.block_skip for block in blocks)
     assert ("learned from there" in words) == any(block.structure.learned_gate for block in blocks)
     assert ("norm on the embedding" in words) == placement.embedding_norm

@@ -18,7 +18,7 @@ def placement_of(blocks: list[BlockSpec]) -> Placement:
 
 
 sites = st.sets(st.sampled_from(SITES)).map(frozenset)
-structures = st.builds(Structure, sites, sites, st.sampled_from([None, "scalar", "vector"]))
+structures = st.builds(Structure, sites, sites, st.sampled_from([None, "scalar", "vector"]), profiled=st.booleans())
 few = st.sampled_from([Structure(), Structure(frozenset({"outer"}), frozenset({"outer"}))])
 specs = st.builds(BlockSpec, few | structures, st.sampled_from([1.0, 2.0]))
 
@@ -74,7 +74,8 @@ def test_segments_are_the_blocks_in_order_cut_where_the_structure_changes(blocks
 @given(structures, st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([0.0, 0.1, 1.0]))
 def test_a_block_keeps_the_identity_path_unless_it_norms_or_scales_the_stream(structure: Structure, alpha: float, gate: float) -> None:
     block = BlockSpec(structure, alpha=alpha, gate=gate)
-    assert block.identity_path == (alpha == 1.0 and "outer" not in structure.attention and "outer" not in structure.feed_forward)
+    normed = "outer" in structure.attention or "outer" in structure.feed_forward
+    assert block.identity_path == (alpha == 1.0 and not normed and not structure.profiled)
 
 
 @given(st.lists(specs, min_size=1, max_size=12))
@@ -84,7 +85,12 @@ def test_one_block_cuts_the_identity_path_of_the_stack(blocks: list[BlockSpec]) 
 
 @given(structures)
 def test_a_structure_can_be_the_key_of_a_compiled_program(structure: Structure) -> None:
-    twin = Structure(frozenset(sorted(structure.attention)), frozenset(sorted(structure.feed_forward)), structure.learned_gate)
+    twin = Structure(
+        frozenset(sorted(structure.attention)),
+        frozenset(sorted(structure.feed_forward)),
+        structure.learned_gate,
+        profiled=structure.profiled,
+    )
     assert (hash(structure), structure) == (hash(twin), twin)
 
 

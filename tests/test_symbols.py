@@ -28,6 +28,7 @@ STRUCTURES = st.builds(
     head_norms=st.frozensets(st.sampled_from(get_args(Matrix))),
     head_gain=st.booleans(),
     block_skip=st.booleans(),
+    profiled=st.booleans(),
 )
 SPECS = st.builds(
     BlockSpec,
@@ -73,6 +74,10 @@ def learned(spec: BlockSpec, sublayer: str) -> float | jax.Array:
             return spec.gate
 
 
+def alpha(spec: BlockSpec, sublayer: str) -> float | jax.Array:
+    return draw(WIDTH, seed=sublayer + "alpha") if spec.structure.profiled else spec.alpha
+
+
 def residual(spec: BlockSpec, sublayer: str, x: jax.Array, skipped: jax.Array | float, part: Part) -> jax.Array:
     """A sublayer of one token, whose branch is any smooth map that has the record's operators at their places."""
     structure = spec.structure
@@ -96,7 +101,7 @@ def residual(spec: BlockSpec, sublayer: str, x: jax.Array, skipped: jax.Array | 
         return part(f"{sublayer}.branch.projection", lambda y: last @ y, at("inner", hidden))
 
     written = at("output", part(f"{sublayer}.branch", branch, spec.input_scale * at("input", x)))
-    return at("outer", skipped + spec.alpha * x + learned(spec, sublayer) * written)
+    return at("outer", skipped + alpha(spec, sublayer) * x + learned(spec, sublayer) * written)
 
 
 def block(spec: BlockSpec, x: jax.Array, part: Part = lambda name, function, y: function(y)) -> jax.Array:
@@ -115,8 +120,8 @@ def factors(spec: BlockSpec, x: jax.Array) -> dict[str, jax.Array | float]:
 
     block(spec, x, part)
     for sublayer in ("attention", "feed_forward"):
-        gate = learned(spec, sublayer)
-        numbers = {"alpha": spec.alpha, "scale": spec.input_scale, "gate": jnp.diag(gate) if jnp.ndim(gate) else gate}
+        of = {"alpha": alpha(spec, sublayer), "scale": spec.input_scale, "gate": learned(spec, sublayer)}
+        numbers = {name: jnp.diag(value) if jnp.ndim(value) else value for name, value in of.items()}
         found |= {f"{sublayer}.{name}": number for name, number in numbers.items()} | {f"{sublayer}.stream": jnp.eye(WIDTH)}
     return found
 

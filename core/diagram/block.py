@@ -84,6 +84,12 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
         "alpha": (spec.alpha, "the stream, times α ="),
     }
     found |= {name: ("scale", f"× {number(by)}", f"{says} {number(by)}") for name, (by, says) in scales.items() if by != 1.0}
+    if structure.profiled:
+        found["alpha"] = (
+            "scale",
+            "× ω",
+            "the stream, times a learned vector ω, at first the standard deviation of all branches below together",
+        )
     if structure.learned_gate:
         label, title = f"× {number(spec.gate)}, learned", f"what the branch writes, times a learned {structure.learned_gate}"
         found["gate"] = ("scale", label, f"{title}, {number(spec.gate)} at first")

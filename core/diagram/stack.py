@@ -57,7 +57,7 @@ def norm_part(name: str, title: str, slot: Slot) -> str:
 def run_part(run: list[BlockSpec], first: int, frame: Slot, below: float, identity: bool) -> str:
     """A run of equal blocks: what they are, and the stream through them with a mark for everything that stands on it."""
     structure = run[0].structure
-    scaled = ["scale"] * any(block.alpha != 1.0 for block in run)
+    scaled = ["scale"] * any(block.alpha != 1.0 or block.structure.profiled for block in run)
     kinds = [kind for sublayer in NAMES for kind in scaled + ["norm"] * ("outer" in getattr(structure, sublayer))]
     step = frame.height / (len(kinds) + 1)
     marks = [Slot(STREAM, frame.bottom - step * place, 34, 7) for place in range(1, len(kinds) + 1)]

@@ -54,7 +54,9 @@ def structure_text(structure: Structure) -> str:
         words = [f"attention and feed-forward both have {texts['attention']}"]
     else:
         words = [f"{NAMES[name].lower()} has {words}" for name, words in texts.items()]
-    return "; ".join(words + ["the block's input is added once more at its last addition"] * structure.block_skip)
+    words += ["the block's input is added once more at its last addition"] * structure.block_skip
+    words += ["the stream is multiplied by learned vectors, at first the standard deviation of all branches below"] * structure.profiled
+    return "; ".join(words)
 
 
 def scales_text(blocks: Sequence[BlockSpec]) -> list[str]:

@@ -18,6 +18,7 @@ import numpy as np
 from core.config import VOCABULARY, RunConfig
 from core.design import placement_of
 from core.engine.model import DYT_ALPHA, NORM_MODULES, Scales, block_of
+from core.engine.profile import profiled
 from core.placement import BlockSpec, Stack, Structure
 
 OUTPUT_STD = np.float32(0.02)
@@ -99,11 +100,15 @@ def initial_parameters(config: RunConfig) -> dict[str, Any]:
                 return np.broadcast_to(
                     np.array([block.gate for block in segments[i][1]], np.float32).reshape(-1, *[1] * (len(leaf.shape) - 1)), leaf.shape
                 )
-            case [*_, "scale" | "head_gain"]:
+            case [*_, "scale" | "head_gain" | "attention_alpha" | "mlp_alpha"]:
                 return np.ones(leaf.shape, np.float32)
             case [*_, "alpha"]:
                 return np.full(leaf.shape, DYT_ALPHA, np.float32)
             case _:
                 return np.zeros(leaf.shape, np.float32)
 
-    return jax.tree_util.tree_map_with_path(initial, parameter_shapes(config, placement.stack(config.layers)))
+    stack = placement.stack(config.layers)
+    parameters = jax.tree_util.tree_map_with_path(initial, parameter_shapes(config, stack))
+    if any(structure.profiled for structure, _ in segments):
+        return profiled(config, parameters, stack, [Scales.of(run) for _, run in segments])
+    return parameters

@@ -94,8 +94,12 @@ class Block(nn.Module):
     @nn.compact
     def __call__(self, x_nd: jax.Array, scales: Scales, tap_22: Any = (None, None)) -> tuple[jax.Array, jax.Array]:
         structure, skip = self.structure, x_nd if self.structure.block_skip else 0.0
-        attention_gate, mlp_gate = self.gates(x_nd.shape[-1], scales)
-        attention, mlp = scales._replace(gate=attention_gate), scales._replace(gate=mlp_gate)
+        attention, mlp = (scales._replace(gate=gate) for gate in self.gates(x_nd.shape[-1], scales))
+        if structure.profiled:
+            attention, mlp = (
+                attention._replace(alpha=self.stream_scale("attention", x_nd)),
+                mlp._replace(alpha=self.stream_scale("mlp", x_nd)),
+            )
         h_nd, attended_nd = self.residual("attention", structure.attention, self.attention, x_nd, attention, tap_22[0])
         out_nd, fed_nd = self.residual("mlp", structure.feed_forward, self.feed_forward, h_nd, mlp, tap_22[1], skip)
         return out_nd, attended_nd + fed_nd
@@ -132,6 +136,9 @@ class Block(nn.Module):
                 return self.param("attention_gate", zeros, (width,)), self.param("mlp_gate", zeros, (width,))
             case _:
                 return scales.gate, scales.gate
+
+    def stream_scale(self, sublayer: str, x_nd: jax.Array) -> jax.Array:
+        return self.param(f"{sublayer}_alpha", nn.initializers.ones_init(), x_nd.shape[-1:])
 
     def attention(self, x_nd: jax.Array, inner_norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
         tokens, width = x_nd.shape

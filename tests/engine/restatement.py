@@ -77,17 +77,18 @@ def residual(
     learned = {"scalar": "gate", "vector": f"{sublayer}_gate", None: ""}[spec.structure.learned_gate]
     gate = parameters.get(learned, spec.gate)
     added_nd = gate * at("output", written_nd)
-    return at("outer", spec.alpha * (x_nd + moved_2nd[0]) + added_nd + skip), added_nd
+    alpha = parameters.get(f"{sublayer}_alpha", spec.alpha)
+    return at("outer", alpha * (x_nd + moved_2nd[0]) + added_nd + skip), added_nd
 
 
 def streams(
     config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, moved_l22nd: Any = None
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """x_0 to x_L, each (N, D), from unrolled parameters, and x_0 plus what all branches add."""
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """x_0 to x_L, from unrolled parameters, and what each of the 2 L branches adds, each (N, D)."""
     x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width)
     if PLACEMENTS[config.placement].embedding_norm:
         x_nd = norm(config.norm, parameters["embedding_norm"], x_nd)
-    found, sum_nd = [x_nd], x_nd
+    found, written = [x_nd], []
     for i in range(config.layers):
         spec, block = PLACEMENTS[config.placement].block(i + 1, config.layers), parameters[f"block_{i}"]
         skip = x_nd if spec.structure.block_skip else 0.0
@@ -95,15 +96,15 @@ def streams(
         h_nd, attended_nd = residual(config, spec, block, "attention", spec.structure.attention, x_nd, attention)
         x_nd, fed_nd = residual(config, spec, block, "mlp", spec.structure.feed_forward, h_nd, mlp, skip)
         found.append(x_nd)
-        sum_nd = sum_nd + attended_nd + fed_nd
-    return found, sum_nd
+        written += [attended_nd, fed_nd]
+    return found, written
 
 
 def loss(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, targets_bt: np.ndarray, moved_l22nd: Any = None) -> float:
     """Mean cross-entropy in nats."""
-    found, sum_nd = streams(config, parameters, tokens_bt, moved_l22nd)
+    found, written = streams(config, parameters, tokens_bt, moved_l22nd)
     dual = PLACEMENTS[config.placement].dual_stream
-    end_nd = sum_nd if dual else found[-1]
+    end_nd = found[0] + sum(written) if dual else found[-1]
     if config.final_norm:
         end_nd = norm(config.norm, parameters["final_norm"], end_nd)
     logits_nv = (found[-1] + end_nd if dual else end_nd) @ parameters["output"]["kernel"]

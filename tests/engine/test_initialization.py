@@ -6,8 +6,10 @@ import pytest
 
 from core.config import RunConfig
 from core.engine.baseline import Transformer
+from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters, parameter_shapes
 from core.placement import PLACEMENTS
+from tests.engine import restatement
 from tests.engine.restatement import unrolled
 
 
@@ -55,8 +57,22 @@ def test_learned_gates_start_at_the_value_of_their_block(
             np.testing.assert_array_equal(parameters[f"block_{i}"][gate], np.full(shape, value, np.float32))
 
 
+def test_profiled_factors_are_the_deviation_of_all_branches_below_on_the_first_batch(tiny: RunConfig) -> None:
+    """Admin (2004.08249): 1, then sqrt(sum_{j<i} Var f_j), with Var f_j measured where all factors are one."""
+    config = replace(tiny, placement="admin_profiled", final_norm=None, layers=3)
+    found = unrolled(initial_parameters(config))
+    ones = {f"{sublayer}_alpha": np.ones(config.width) for sublayer in ("attention", "mlp")}
+    plain = found | {f"block_{i}": found[f"block_{i}"] | ones for i in range(3)}
+    tokens_bt = (start_tokens_sb(config)[0][:, None] + np.arange(config.length)) % 64
+    variances = [written_nd.var(axis=1).mean() for written_nd in restatement.streams(config, plain, tokens_bt)[1]]
+    expected = [1.0, *np.sqrt(np.cumsum(variances))[:-1]]
+    alphas = [found[f"block_{i}"][name] for i in range(3) for name in ones]
+    np.testing.assert_allclose(alphas, np.outer(expected, np.ones(config.width)), rtol=1e-5)
+    assert max(expected) > 1.5
+
+
 def test_parameters_have_the_shapes_that_the_program_is_compiled_for(tiny: RunConfig, made_up: list[str]) -> None:
-    for placement in made_up:
+    for placement in (*made_up, "admin_profiled"):
         config = replace(tiny, placement=placement, final_norm=None)
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), initial_parameters(config))
         assert shapes == parameter_shapes(config, PLACEMENTS[placement].stack(config.layers))

@@ -36,7 +36,7 @@ def measured(name: str) -> dict[str, float]:
     return {"loss": float(run.loss_s[0]), "gradient_norm": float(run.gradient_norm_s[0])}
 
 
-@pytest.mark.parametrize("name", ["post", "deepnorm", "admin", "b2t", "residual_dual", "keel"])
+@pytest.mark.parametrize("name", ["post", "deepnorm", "admin", "admin_profiled", "b2t", "residual_dual", "keel"])
 def test_where_the_last_norm_is_on_the_stream_its_mean_square_is_one(name: str) -> None:
     square_l, _ = start(name)
     np.testing.assert_allclose(square_l[1:], 1, rtol=1e-4)
