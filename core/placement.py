@@ -300,7 +300,7 @@ PLACEMENTS: dict[str, Placement] = {
             title="Admin, profiled",
             block=uniform(replace(POST, profiled=True)),
             final_norm=False,
-            summary="Post-Norm whose stream is multiplied by learned vectors, at first the spread of all branches below on the first batch.",
+            summary="Post-Norm whose stream is multiplied by learned vectors, at first the spread of all branches below on a batch.",
             source="Liu et al. 2020, Understanding the Difficulty of Training Transformers",
             arxiv="2004.08249",
             used_by="translation models of up to 200 layers",
