@@ -15,7 +15,7 @@ from core.config import RunConfig
 from core.design import placement_of
 from core.engine.data import start_tokens_sb
 from core.engine.model import Scales, block_of, embedded
-from core.engine.training import PROGRAMS, shape_of
+from core.engine.training import PROGRAMS, untraced
 from core.placement import Stack
 
 # The program runs for milliseconds: it is to compile fast.
@@ -31,7 +31,7 @@ def singular_values(config: RunConfig, parameters: Any) -> np.ndarray:
     with jax.enable_x64(True):
         scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
         arguments = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (parameters, scales))
-        blocks_ldd = np.asarray(compiled(shape_of(config), placement.stack(config.layers))(*arguments, start_tokens_sb(config)[0, 0]))
+        blocks_ldd = np.asarray(compiled(untraced(config), placement.stack(config.layers))(*arguments, start_tokens_sb(config)[0, 0]))
     if not np.isfinite(blocks_ldd).all():
         return np.full((config.layers + 1, config.width), np.nan, np.float32)
     stack_dd = np.eye(config.width)

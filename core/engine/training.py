@@ -121,11 +121,11 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
     Raises DeviceError where the device is not there.
     """
     return compiled(
-        shape_of(config), placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count])
+        untraced(config), placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count])
     )
 
 
-def shape_of(config: RunConfig) -> RunConfig:
+def untraced(config: RunConfig) -> RunConfig:
     """The configuration with a fixed value for all that a program takes as an argument, and for the placement, whose Stack it knows."""
     plain = RunConfig()
     return replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
@@ -133,7 +133,7 @@ def shape_of(config: RunConfig) -> RunConfig:
 
 @lru_cache(maxsize=PROGRAMS)
 def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
-    """`shape` is what `shape_of` gives; `stack` stands for the placement."""
+    """`shape` is what `untraced` gives; `stack` stands for the placement."""
     started = time.perf_counter()
     mesh = Mesh(np.array(on), "batch")
     sharded = jax.shard_map(
