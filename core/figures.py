@@ -19,6 +19,7 @@ COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1
 DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 1, 2, 1, 2]]
 STEPS_SHOWN = 500  # on a curve
 CELLS_SHOWN = 9000  # on a heat map
+NIL = 1e-9  # a singular value below is not shown: to where a norm leaves nothing of a direction, rounding leaves less
 
 
 class Quantity(NamedTuple):
@@ -117,6 +118,36 @@ def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.C
 def heat_map(lines: Sequence[Line], name: str) -> alt.VConcatChart:
     """The heat maps of all runs, for a file."""
     return alt.vconcat(*(chart.properties(width=640) for chart in heat_maps(lines, name)))
+
+
+def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[float, float], title: str, height: int = 220) -> Chart:
+    """A Jacobian's singular values against their rank, before training and after it, on a log axis from least to greatest of `domain`."""
+    data = pd.concat(
+        [
+            pd.DataFrame({"when": when, "rank": np.arange(1, len(value_d) + 1), "value": value_d.astype(float)})
+            for when, value_d in (("before training", before_d), ("after training", after_d))
+        ]
+    )
+    data = data[data.value >= NIL]
+    when = alt.Scale(domain=["before training", "after training"], range=[COLOURS[7], COLOURS[0]])
+    legend = alt.Legend(orient="bottom", title=None, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2)
+    base = alt.Chart(data).encode(
+        alt.X("rank:Q").title("rank").scale(domain=[1, len(before_d)], nice=False).axis(whole(data["rank"])),
+        value_axis(Quantity("", "singular value", True, ""), pd.Series(domain)),
+        alt.Color("when:N", scale=when, legend=legend),
+        tooltip=["when:N", "rank:Q", alt.Tooltip("value:Q", title="singular value", format=".4~g")],
+    )
+    one = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
+    return alt.layer(one, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=18, opacity=1)).properties(
+        height=height, title=alt.Title(title, anchor="start")
+    )
+
+
+def spectrum_domain(spectra: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The least and the greatest singular value that is shown of any of these arrays; one is among them."""
+    values = np.concatenate([np.ones(1), *(spectrum.ravel() for spectrum in spectra)])
+    shown = values[values >= NIL]
+    return float(shown.min()), float(shown.max())
 
 
 def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:

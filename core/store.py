@@ -71,6 +71,16 @@ def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
     return found
 
 
-@lru_cache(maxsize=200)
+def finished(placement: str, layers: int) -> list[RunConfig]:
+    """The finished runs of a placement at a depth, those of reference first, then the newest of this machine."""
+    found = {}
+    for folder in (REFERENCE, runs_folder()):
+        for config, _, _ in facts(folder, 200):
+            if (config.placement, config.layers) == (placement, layers) and (folder / f"{config.key}{SUFFIX}").exists():
+                found[config] = None  # an older engine's file has another name
+    return list(found)
+
+
+@lru_cache(maxsize=400)
 def about(path: Path, modified: int) -> tuple[RunConfig, Facts, int]:
     return Run.about(path)

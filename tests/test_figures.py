@@ -290,3 +290,21 @@ def test_the_article_s_figure_has_loss_and_gradient_norm_side_by_side_with_a_leg
         assert "log" in [y["scale"].get("type") for y in encodings(panel, "y") if "scale" in y]
     svg = images.svg(figure)
     assert all(f">{label}<" in svg for label in histories)
+
+
+def test_a_spectrum_shows_what_a_jacobian_keeps_of_each_direction() -> None:
+    before_d, after_d = np.geomspace(10, 1e-8, 6), np.array([3.0, 2.0, 1.0, 0.5, 1e-12, 0.0])
+    domain = figures.spectrum_domain([before_d, after_d])
+    assert domain == pytest.approx((1e-8, 10))
+    chart = figures.spectrum_chart(before_d, after_d, domain, "The whole stack")
+    shown = [row for rows in chart.to_dict()["datasets"].values() for row in rows if "rank" in row]
+    assert [row["rank"] for row in shown if row["when"] == "after training"] == [1, 2, 3, 4]  # below, rounding is all there is
+    assert [row["value"] for row in shown if row["when"] == "before training"] == pytest.approx(list(before_d))
+    assert "before training" in images.svg(chart)
+
+
+def test_the_spectrum_of_a_run_that_diverged_is_that_before_training() -> None:
+    nothing_d = np.full(3, np.nan, np.float32)
+    chart = figures.spectrum_chart(np.ones(3, np.float32), nothing_d, figures.spectrum_domain([nothing_d]), "The whole stack")
+    shown = [row for rows in chart.to_dict()["datasets"].values() for row in rows if "rank" in row]
+    assert {row["when"] for row in shown} == {"before training"}

@@ -198,3 +198,19 @@ def test_facts_follow_a_file_that_is_replaced(runs: Path) -> None:
         save(made_run(CONFIG, replace(FACTS, train_seconds=seconds)))
         os.utime(runs / f"{CONFIG.key}.parquet", (age, age))
         assert [facts.train_seconds for _, facts, _ in store.facts(runs)] == [seconds]
+
+
+def test_the_finished_runs_of_a_placement_at_a_depth_are_found_those_of_reference_first(reference: Path, runs: Path) -> None:
+    own = [replace(CONFIG, seed=seed) for seed in range(3)]
+    for age, config in enumerate(own):
+        save(made_run(config))
+        os.utime(runs / f"{config.key}.parquet", (1000 - age, 1000 - age))
+    for other in (replace(CONFIG, layers=3), RunConfig.from_dict(CONFIG.to_dict() | {"placement": "post"})):
+        save(made_run(other))
+    (runs / f"{own[2].key}.parquet").rename(runs / "named-by-another-format.parquet")
+    packed = replace(CONFIG, seed=9)
+    for config in (packed, own[0]):
+        save(made_run(config), reference)
+        os.utime(reference / f"{config.key}.parquet", (config.seed, config.seed))
+    assert store.finished(CONFIG.placement, CONFIG.layers) == [packed, own[0], own[1]]
+    assert store.finished("post", 99) == []
