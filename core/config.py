@@ -147,9 +147,13 @@ def legal(name: str, value: Any) -> Any:
         if not isinstance(truth, bool):
             raise ConfigError(f"{name} is {shown(value)}; it must be true or false.")
         return truth
-    least, most = LIMITS[name]
+    return within(name, value, LIMITS[name], whole=name not in FRACTIONAL)
+
+
+def within(name: str, value: Any, limits: tuple[float, float], whole: bool) -> float:
+    """`value` as a number between the limits, both allowed. Raises ConfigError."""
+    least, most = limits
     parsed = number(value)
-    whole = name not in FRACTIONAL
     if parsed is None or not least <= parsed <= most or (whole and parsed % 1):
         kind = "a whole number" if whole else "a number"
         raise ConfigError(f"{name} is {shown(value)}; it must be {kind} from {plain_text(least)} to {plain_text(most)}.")

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
+from core.diagram.words import listed, which
 from core.placement import BRANCH, PLACEMENTS, BlockSpec, Placement, Site, Sites, Structure, gains
 from core.values import number, plain_text, shown
 
@@ -81,6 +82,26 @@ def placement_of(name: str) -> Placement:
 def changed_part(name: str, field: str, value: Any) -> str:
     """The design of this name with one part changed; a name of the table stays as it is."""
     return replace(Design.parse(name), **{field: value}).text if is_design(name) else name
+
+
+def left_out(placement: Placement, layer: int, layers: int) -> str:
+    """One sentence on what a design like a block of a placement cannot have of it, or nothing."""
+    block = placement.block(layer, layers)
+    design = Design.like(block).placement()
+    others = [other for other in range(1, layers + 1) if placement.block(other, layers) != block]
+    structure = block.structure
+    lacking = {
+        f"what differs in {which(others)}": bool(others),
+        "its scale of what a branch reads": block.input_scale != 1.0,
+        "its norms of single heads": bool(structure.head_norms),
+        "its gains of single heads": structure.head_gain,
+        "its second way for the block's input": structure.block_skip,
+        "its choice of the matrices that start smaller or larger": block.init_gain != design.block(layer, layers).init_gain,
+        "its norm on the embedding": placement.embedding_norm,
+        "its second stream": placement.dual_stream,
+    }
+    missing = [words for words, has in lacking.items() if has]
+    return f"This design is like block {layer} of {placement.title}, without {listed(missing)}." if missing else ""
 
 
 def is_design(name: str) -> bool:

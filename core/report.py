@@ -82,7 +82,7 @@ def placement_dict(placement: Placement) -> dict[str, Any]:
     return facts | {
         "identity_path": placement.identity_path(LAYERS),
         "in_words": describe(placement, LAYERS),
-        "around_the_blocks": ends(placement),
+        "around_the_blocks": [latex(line) for line in ends(placement)],
         "blocks": blocks(placement),
     }
 

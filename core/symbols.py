@@ -122,13 +122,19 @@ def equations(placement: Placement, layers: int) -> list[Equations]:
     return found
 
 
-def ends(placement: Placement) -> list[str]:
-    """LaTeX of what precedes the first block and of what follows the last: e is the embedding, y what the output matrix reads."""
-    norm = "N({})" if placement.final_norm else "{}"
-    before = "x_0 = N(e)" if placement.embedding_norm else "x_0 = e"
+def ends(placement: Placement) -> list[list[Token]]:
+    """What precedes the first block and what follows the last: e is the embedding, y what the output matrix reads."""
+
+    def normed(name: str, has: bool, argument: Token) -> list[Token]:
+        part = f"stack.{name}"
+        return [("N(", part), argument, (")", part)] if has else [argument]
+
+    before: list[Token] = [("x_0 = ", None), *normed("embedding_norm", placement.embedding_norm, ("e", "stack.embedding"))]
+    read: Token = ("y", "stack.head")
     if placement.dual_stream:
-        return [before, "r_0 = x_0", f"y = x_L + {norm.format('r_L')}"]
-    return [before, f"y = {norm.format('x_L')}"]
+        dual = normed("final_norm", placement.final_norm, ("r_L", "stack.dual"))
+        return [before, [("r_0", "stack.dual"), (" = x_0", None)], [read, (" = x_L", None), (" + ", "stack.add"), *dual]]
+    return [before, [read, (" = ", None), *normed("final_norm", placement.final_norm, ("x_L", None))]]
 
 
 def jacobian(placement: Placement, layers: int) -> list[Expression]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.config import ConfigError, RunConfig
-from core.design import MOST, Design, DesignError, placement_of
+from core.design import MOST, Design, DesignError, left_out, placement_of
 from core.placement import PLACEMENTS, BlockSpec, Site, Structure
 
 SITES: list[Site] = ["input", "inner", "output", "outer"]
@@ -34,6 +34,20 @@ def test_a_design_is_the_block_that_it_names_at_every_depth(design: Design, laye
 def test_a_design_like_a_placement_of_the_table_is_that_placement(name: str) -> None:
     block = PLACEMENTS[name].block(12, 12)
     assert placement_of(Design.like(block).text).block(12, 12) == block
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+@pytest.mark.parametrize("layer", [1, 12])
+def test_what_a_design_cannot_have_is_said(name: str, layer: int) -> None:
+    placement = PLACEMENTS[name]
+    design = Design.like(placement.block(layer, 12)).placement()
+    same = design.stack(12) == placement.stack(12) and design.segments(12) == placement.segments(12)
+    assert (left_out(placement, layer, 12) == "") == same
+
+
+def test_it_is_said_by_name() -> None:
+    assert left_out(PLACEMENTS["keel"], 12, 12) == "This design is like block 12 of Keel, without what differs in block 1."
+    assert left_out(PLACEMENTS["residual_dual"], 3, 4) == "This design is like block 3 of ResiDual, without its second stream."
 
 
 def test_a_typed_address_has_spaces_for_plus_signs() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from core.diagram import PALETTE, SLOTS, block_svg, describe, png, resolved, stack_svg
+from core.diagram import PALETTE, SLOTS, alike, block_svg, describe, png, resolved, stack_svg
 from core.diagram.block import View
 from core.diagram.shapes import WIDTH, Theme
 from core.placement import PLACEMENTS, POST, PRE, BlockSpec, Placement, Site, Structure
@@ -200,7 +200,12 @@ def test_so_is_a_stack_that_nobody_has_thought_of(placement: Placement, layers: 
 
 
 def check_stack(placement: Placement, layers: int) -> None:
-    drawing = stack_svg(placement, layers)
+    for view in VIEWS:
+        check_view_of_stack(placement, layers, view)
+
+
+def check_view_of_stack(placement: Placement, layers: int, view: View) -> None:
+    drawing = stack_svg(placement, layers, view)
     check_text(fromstring(drawing))
     drawn = parts(drawing)
     runs, first = {}, 1
@@ -224,6 +229,24 @@ def check_stack(placement: Placement, layers: int) -> None:
         structure = run[0].structure
         assert len(shapes(drawn[name], "norm")) == ("outer" in structure.attention) + ("outer" in structure.feed_forward)
         assert len(shapes(drawn[name], "scale")) == 2 * any(block.alpha != 1.0 or structure.profiled for block in run)
+        assert (b"H71q" in tostring(drawn[name])) == structure.block_skip
+    assert ("∂ℓ/∂" in drawing) == (view == "backward")
+    assert ("translate(94 -38) rotate(180)" in drawing) == (view == "backward"), "into the embedding"
+
+
+def test_a_second_stream_has_its_name() -> None:
+    for view, before in {"forward": "", "backward": "∂ℓ/∂"}.items():
+        words = [text.text for text in fromstring(block_svg(BlockSpec(POST), view, dual=True)).iter(f"{SVG}text")]
+        assert {f"{before}{name}" for name in ("x", "x′", "r", "r′")} <= set(words)
+        assert f">{before}r</text>" in stack_svg(PLACEMENTS["residual_dual"], LAYERS, view)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "words"),
+    [("pre", 3, "like all blocks"), ("mix", 2, "like blocks 1 to 2"), ("mix", 8, "like blocks 3 to 8"), ("keel", 1, "unlike all others")],
+)
+def test_a_block_is_told_which_it_is_like(name: str, layer: int, words: str) -> None:
+    assert alike(PLACEMENTS[name], layer, LAYERS) == words
 
 
 @every_placement

@@ -1,5 +1,6 @@
 """The equations and Jacobians read off the record, against a block written here and differentiated by JAX."""
 
+import re
 from collections.abc import Callable
 from itertools import chain
 from typing import get_args
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import symbols
+from core.diagram import stack_svg
 from core.placement import PLACEMENTS, BlockSpec, Matrix, Placement, Site, Structure
 
 LAYERS = 12
@@ -203,7 +205,7 @@ def test_runs_of_unlike_blocks_are_told_apart() -> None:
     ],
 )
 def test_what_surrounds_the_blocks(name: str, expected: list[str]) -> None:
-    assert symbols.ends(PLACEMENTS[name]) == expected
+    assert [symbols.latex(line) for line in symbols.ends(PLACEMENTS[name])] == expected
 
 
 @given(SPECS, SPECS)
@@ -229,14 +231,17 @@ def test_without_its_branches_a_block_is_the_identity_exactly_where_that_is_mark
 def test_every_piece_of_latex_is_balanced_and_names_a_part(placement: Placement) -> None:
     runs = symbols.equations(placement, 2)
     shown = [*chain.from_iterable(run.lines for run in runs), *map(symbols.tokens, symbols.jacobian(placement, 2))]
-    texts = [*chain.from_iterable([*run.constants, *run.gains] for run in runs), *symbols.ends(placement)]
-    for text in [*texts, *(text for line in shown for text, _ in line)]:
+    ends = symbols.ends(placement)
+    texts = [*chain.from_iterable([*run.constants, *run.gains] for run in runs)]
+    for text in [*texts, *(text for line in [*shown, *ends] for text, _ in line)]:
         depths = np.cumsum([(letter == "{") - (letter == "}") for letter in text])
         assert depths.min() >= 0
         assert depths[-1] == 0
     places = SITES | {"stream", "scale", "branch", "gate", "add", "alpha", "block_skip", "head_gain"}
     parts = {part for line in shown for _, part in line if part}
     assert parts <= {f"{sublayer}.{place}" for sublayer in ("attention", "feed_forward") for place in places}
+    drawn = re.findall(r'data-part="(.*?)"', stack_svg(placement, 2))
+    assert {part for line in ends for _, part in line if part} <= set(drawn)
 
 
 @given(SPECS)

@@ -5,9 +5,9 @@ scale (s), branch, inner, output, gate, add, outer, alpha; query, key, value (he
 stream). In it the signal's lines have the class `line`, so that a page can set their widths. Colours are CSS variables, see `shapes`.
 """
 
-from core.diagram.block import SLOTS, block_svg
+from core.diagram.block import SLOTS, View, block_svg
 from core.diagram.shapes import PALETTE, Theme, png, resolved
 from core.diagram.stack import stack_svg
-from core.diagram.words import describe, upper, which
+from core.diagram.words import alike, describe, upper, which
 
-__all__ = ["PALETTE", "SLOTS", "Theme", "block_svg", "describe", "png", "resolved", "stack_svg", "upper", "which"]
+__all__ = ["PALETTE", "SLOTS", "Theme", "View", "alike", "block_svg", "describe", "png", "resolved", "stack_svg", "upper", "which"]

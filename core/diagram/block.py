@@ -63,8 +63,11 @@ def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False) -> st
         added = "the branch is added to the stream" if forward else "the gradient goes both ways, unchanged"
         drawing.append(part(f"{sublayer}.add", f"{NAMES[sublayer]}: {added}", node(SLOTS[sublayer]["add"], plus=forward)))
         drawing.append(stream(sublayer, spec, forward))
-    for y, label in ((FOOT + 12, "x"), (END - 31, "x′")):
-        drawing.append(text(STREAM, y, label if forward else f"∂ℓ/∂{label}", 17, look='font-style="italic"'))
+    for y, mark in ((FOOT + 12, ""), (END - 31, "′")):
+        for x, name in ((STREAM, "x"), *[(DUAL, "r")] * dual):
+            at_edge = x == DUAL and not forward  # where there is no room to its left
+            look = 'font-style="italic"' + ' text-anchor="start"' * at_edge
+            drawing.append(text(2 if at_edge else x, y, f"{'' if forward else '∂ℓ/∂'}{name}{mark}", 17, look=look))
     title = "One block" if forward else "One block, backward: the gradient of the loss ℓ passes the Jacobians J"
     return svg(END - 46, title, block_text(spec, dual), drawing)
 

@@ -116,10 +116,22 @@ def text(
     content = escape(words)
     if jacobian:
         y -= 1.5  # the index hangs
-        content = f'<tspan font-style="italic">J</tspan><tspan font-size="{size - 2:g}" dx="1" dy="3">{content}</tspan>'
+        content = f'<tspan font-style="italic">J</tspan>{index(words, size)}'
     turn = f' transform="rotate(-90 {x:g} {y:g})"' * turned
     anchor = "" if "text-anchor" in look else ' text-anchor="middle"'
     return f'<text x="{x:g}" y="{y + 0.35 * size:g}" font-size="{size:g}" fill="{colour(tone)}"{anchor}{turn} {look}>{content}</text>'
+
+
+def signal(x: float, y: float, letter: str, at: str, forward: bool, tone: str = "ink") -> str:
+    """A stream's value to the right of the point, or backward the gradient of the loss by it; `at` is its index."""
+    size = 13
+    name = escape(letter if forward else f"∂ℓ/∂{letter}")
+    look = f'font-size="{size}" fill="{colour(tone)}" font-style="italic"'
+    return f'<text x="{x:g}" y="{y + 0.3 * size:g}" {look}>{name}{index(at, size) * bool(at)}</text>'
+
+
+def index(words: str, size: float) -> str:
+    return f'<tspan font-size="{size - 2:g}" dx="1" dy="3">{escape(words)}</tspan>'
 
 
 def path_label(x: float, y: float, identity: bool, look: str = "", turned: bool = False) -> str:

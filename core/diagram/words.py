@@ -38,6 +38,14 @@ def describe(placement: Placement, layers: int) -> str:
     return " ".join(sentences)
 
 
+def alike(placement: Placement, layer: int, layers: int) -> str:
+    """Which blocks a block is like."""
+    same = [other for other in range(1, layers + 1) if placement.block(other, layers) == placement.block(layer, layers)]
+    if len(same) == layers:
+        return "like all blocks"
+    return "unlike all others" if same == [layer] else f"like {which(same)}"
+
+
 def block_text(spec: BlockSpec, dual: bool) -> str:
     """One block in words."""
     path = "crosses the block on an identity path" if spec.identity_path else "passes a norm or a scale"

@@ -14,22 +14,24 @@ st.markdown(
 )
 
 pair = placements.pair()
-left, right, depth = st.columns([3, 3, 1], gap="medium")
+left, right, stack = st.columns([4, 4, 7], gap="medium")
 with left:
-    first = placements.choice(pair, "left", "Placement")
+    placements.choice(pair, "left", "Placement")
 with right:
-    second = placements.choice(pair, "right", "Beside it")
-with depth:
+    placements.choice(pair, "right", "Beside it")
+with stack, st.container(horizontal=True, gap="medium"):
     placements.depth(pair)
+    placements.drawn(pair)
+    placements.final_norm(pair)
 
-identity_path.compare([first, second], pair.layers)
+identity_path.compare(pair)
 st.caption(
     "x, h, x′: the stream before, within and after a block. A, F: attention and feed-forward. "
     "N: a norm, with its site where a sublayer has several. W: matrices, their biases left out. "
-    "φ: GELU. G: the heads' gains. J: the Jacobian of what its index names."
+    "φ: GELU. G: the heads' gains. J: the Jacobian of what its index names. e: the embedding. y: what the output matrix reads."
 )
 st.divider()
-for column, side, placement in zip(st.columns(2, gap="large"), ("left", "right"), (first, second), strict=True):
+for column, side, placement in zip(st.columns(2, gap="large"), ("left", "right"), pair.placements, strict=True):
     with column:
         placements.facts(placement, pair.layers)
-        placements.exports(placement, pair.layers, side)
+        placements.exports(placement, pair, side)

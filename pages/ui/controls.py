@@ -10,7 +10,7 @@ from core.config import LIMITS, NORMS, ConfigError, RunConfig, host_most
 from core.design import Design, is_design, placement_of
 from core.placement import PLACEMENTS
 from core.values import plain_text
-from pages.ui.design import design_parts
+from pages.ui.design import derived, design_parts, lost
 from pages.ui.state import change, comparison, keep, seen
 from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
@@ -50,6 +50,7 @@ def placement_controls(config: RunConfig) -> None:
     )
     st.caption(placement.summary)
     if is_design(config.placement):
+        lost(config.placement)
         design_controls()
     control(
         st.segmented_control,
@@ -172,8 +173,11 @@ def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
     value, view = st.session_state[key], seen()
     if value == form(getattr(edited(view), name)):
         return
+    before = edited(view)
     try:
         change(Comparison.edit, name, value, view.selected, bool(st.session_state.get("everywhere")))
+        if name == "placement":
+            derived(value, before.placement, before.layers, before.layers)
     except ConfigError as error:
         keep()
         st.session_state.refusal = (key, str(error))

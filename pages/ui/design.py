@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from core.design import LEARNED, MOST, ordered
+from core.design import LEARNED, MOST, is_design, left_out, ordered, placement_of
 from core.placement import Site
 
 CONSTANT = "constant"
@@ -34,6 +34,18 @@ def design_parts(part: Callable[..., None]) -> None:
             part(st.number_input, field, label, float, float, min_value=0.0, max_value=MOST, step=0.1, format="%g", help=about)
     with right:
         part(st.selectbox, "learned", "g is", gate_kind, learned, options=[CONSTANT, *LEARNED], format_func=GATES.__getitem__)
+
+
+def derived(chosen: str, before: str, layer: int, layers: int) -> None:
+    """For callbacks: remembers what a design just taken from a placement's block had to leave out."""
+    if is_design(chosen) and not is_design(before):
+        st.session_state.setdefault("designs_lack", {})[chosen] = left_out(placement_of(before), layer, layers)
+
+
+def lost(design: str) -> None:
+    """Says it, as long as the design is as it was taken."""
+    if sentence := st.session_state.get("designs_lack", {}).get(design):
+        st.caption(f":material/info: {sentence}")
 
 
 def gate_kind(learned: str | None) -> str:

@@ -1,28 +1,52 @@
-// Two placements: drawings of their blocks beside each other or one over the other, with their equations. Nothing here asks the server.
+// Two placements: drawings of a block of each, beside each other or one over the other, with their equations.
+// Drawing asks nothing of the server; it is told afterwards what is shown, for the address.
 const NORMS = ["input", "inner", "output", "outer"]
+const PAUSE = 300 // ms without a move of the slider
 
-export default function ({ data, parentElement }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".lab")
-  const kept = root.kept ?? { view: "forward", show: "side", at: 0 }
-  root.kept = kept
+  const kept = (root.kept ??= { said: data.heard, at: 0 })
+  kept.tell = setTriggerValue
+  const sides = JSON.stringify(data.sides)
+  const next = data.heard < kept.said ? kept : data // what was said lately has not been heard yet
+  if (kept.sides === sides && kept.view === next.view && kept.slide === next.slide) return
+  Object.assign(kept, { sides, view: next.view, slide: next.slide, at: next.slide ?? kept.at })
 
   root.innerHTML = `
     <div class="tools">
       ${choice("view", "The signal", { forward: "Forward", backward: "Backward" }, kept.view)}
-      ${choice("show", "The drawings", { side: "Side by side", slide: "Slide from one to the other" }, kept.show)}
+      ${choice("show", "The drawings", { side: "Side by side", slide: "Slide from one to the other" }, kept.slide === null ? "side" : "slide")}
       <label class="slide"><span></span><input type="range" min="0" max="1" step="0.01" aria-label="From one placement to the other"><span></span></label>
     </div>
     <div class="sides"></div>`
-  const slider = root.querySelector(".slide")
-  const [from, range, to] = slider.children
+  const [from, range, to] = root.querySelector(".slide").children
   from.textContent = data.sides[0].title
   to.textContent = data.sides[1].title
   range.value = kept.at
-  range.oninput = () => { kept.at = Number(range.value); slide(root, kept.at) }
-  for (const input of root.querySelectorAll(".choice input")) {
-    input.onchange = () => { kept[input.name] = input.value; draw(root, data, kept, slider) }
+  range.oninput = () => { change(kept, { slide: Number(range.value) }); slide(root, kept.at) }
+  range.onchange = () => tell(kept, PAUSE)
+  root.querySelector("[aria-label='The signal']").onchange = ({ target }) => {
+    change(kept, { view: target.value })
+    draw(root, data, kept)
+    tell(kept)
   }
-  draw(root, data, kept, slider)
+  root.querySelector("[aria-label='The drawings']").onchange = ({ target }) => {
+    change(kept, { slide: target.value === "slide" ? kept.at : null })
+    draw(root, data, kept)
+    tell(kept)
+  }
+  draw(root, data, kept)
+}
+
+function change(kept, shown) {
+  Object.assign(kept, shown)
+  kept.at = kept.slide ?? kept.at
+  kept.said += 1
+}
+
+function tell(kept, pause = 0, more = {}) {
+  clearTimeout(kept.timer)
+  kept.timer = setTimeout(() => kept.tell("shown", { said: kept.said, view: kept.view, slide: kept.slide, ...more }), pause)
 }
 
 function choice(name, legend, options, chosen) {
@@ -31,20 +55,43 @@ function choice(name, legend, options, chosen) {
   return `<div class="choice" role="radiogroup" aria-label="${legend}">${labels.join("")}</div>`
 }
 
-function draw(root, data, kept, slider) {
+function draw(root, data, kept) {
   const grid = root.querySelector(".sides")
-  const over = kept.show === "slide"
-  slider.hidden = !over
+  const over = kept.slide !== null
+  root.querySelector(".slide").hidden = !over
   grid.classList.toggle("over", over)
-  const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${side[kept.view]}</div>`)
+  const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${side.block[kept.view]}</div>`)
   const drawn = over
-    ? [`<h4>${data.sides.map((side) => `${side.title}: ${side.which}`).join(" – ")}</h4><div class="morph">${blocks.join("")}</div>`, ""]
-    : data.sides.map((side, i) => `<h3>${side.title}</h3><h4>${side.which}</h4>${blocks[i]}<h4>The whole stack</h4><div class="block">${side.stack}</div>`)
+    ? [`<h4>${data.title}</h4><div class="morph">${blocks.join("")}</div>`, ""]
+    : data.sides.map((side, i) => `<h3>${side.title}</h3><h4>${data.title}, ${side.which}</h4>${blocks[i]}${stack(side, i, kept.view)}`)
   grid.innerHTML = data.sides.map((side, i) => `
     <section class="drawn${i}">${drawn[i]}</section>
     <section class="said${i}" data-side="${i}"><h3>${side.title}</h3><dl>${side.formulas}</dl></section>`).join("")
   light(grid, over)
-  if (over) slide(root, kept.at)
+  if (over) {
+    lift(grid.querySelector(".morph"))
+    slide(root, kept.at)
+  } else {
+    runs(grid, data, kept)
+  }
+}
+
+function stack(side, i, view) {
+  const several = side.runs.length > 1
+  return `<h4>The whole stack${several ? ": choose which blocks to draw" : ""}</h4>
+    <div class="block stack ${several ? "several" : ""}" data-side="${i}">${side.stack[view]}</div>`
+}
+
+// Where a stack has several runs of blocks, a click on one draws its last block.
+function runs(grid, data, kept) {
+  for (const drawing of grid.querySelectorAll(".several")) {
+    for (const [first, last] of data.sides[drawing.dataset.side].runs) {
+      const run = drawing.querySelector(`[data-part="stack.blocks_${first}"]`)
+      const shown = first <= data.drawn && data.drawn <= last
+      run.classList.toggle("shown", shown)
+      run.onclick = () => { if (!shown) tell(kept, 0, { block: last }) }
+    }
+  }
 }
 
 // A part of the drawing and the terms of the equations that stand for it light up together.
@@ -63,31 +110,53 @@ function light(grid, over) {
   }
 }
 
+// The norms and scales of both drawings go over the lines of both, each on a ground that no line shines through; those that move on top.
+function lift(morph) {
+  for (const block of [...morph.children].reverse()) {
+    const above = block.cloneNode(false)
+    const svg = above.appendChild(block.firstElementChild.cloneNode(false))
+    svg.setAttribute("aria-hidden", "true")
+    for (const part of block.querySelectorAll("[data-part]:has(> .norm, > .scale)")) {
+      part.ground = part.querySelector(":scope > rect").cloneNode(false)
+      part.ground.setAttribute("class", "ground")
+      svg.append(part.ground, part)
+    }
+    morph.append(above)
+  }
+}
+
 // Norms that only one side has slide to the places of those that only the other has; everything else fades over.
 function slide(root, at) {
-  const drawings = [...root.querySelectorAll(".morph svg")]
-  const parts = drawings.map((svg) => new Map([...svg.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part])))
+  const named = (i) => [...root.querySelectorAll(`.morph [data-side="${i}"] [data-part]`)].map((part) => [part.dataset.part, part])
+  const parts = [0, 1].map((i) => new Map(named(i)))
   const same = (name) => parts.every((side) => side.has(name)) && parts[0].get(name).innerHTML === parts[1].get(name).innerHTML
-  for (const paper of drawings[1].querySelectorAll(":scope > rect")) paper.style.opacity = 0
-  drawings.forEach((svg, i) => {
+  for (const paper of root.querySelectorAll(".morph [data-side='1'] > svg > rect:not(.ground)")) paper.style.opacity = 0
+  for (const i of [0, 1]) {
     const weight = i ? at : 1 - at
-    for (const shape of svg.children) {
-      if (!shape.dataset?.part && shape.tagName !== "rect") shape.style.opacity = weight
-    }
-    for (const words of svg.querySelectorAll("[data-part$=stream] text")) words.style.opacity = i === Math.round(at) ? 1 : 0
+    for (const words of root.querySelectorAll(`.morph [data-side="${i}"] > svg > text`)) words.style.opacity = weight
     for (const [name, part] of parts[i]) {
       part.style.transform = ""
-      part.style.opacity = same(name) ? 1 - i : weight
+      fade(part, same(name) ? 1 - i : weight)
+      if (same(name) || !/\.(stream|branch)$/.test(name)) continue
+      for (const words of part.querySelectorAll("text")) words.style.opacity = i === Math.round(at) ? 1 : 0 // two would overlap
     }
-  })
+  }
   for (const sublayer of ["attention", "feed_forward"]) {
     const only = [0, 1].map((i) => NORMS.map((site) => `${sublayer}.${site}`).filter((name) => parts[i].has(name) && !parts[1 - i].has(name)))
     only[0].slice(0, only[1].length).forEach((name, k) => {
       const [moving, goal] = [parts[0].get(name), parts[1].get(only[1][k])]
       const [x, y] = ["x", "y"].map((axis) => goal.querySelector("rect").getAttribute(axis) - moving.querySelector("rect").getAttribute(axis))
+      fade(moving, 1)
       moving.style.transform = `translate(${at * x}px, ${at * y}px)`
-      moving.style.opacity = 1
-      goal.style.opacity = 0
+      moving.ground.style.opacity = 0
+      moving.parentNode.append(moving)
+      fade(goal, 0)
     })
   }
+}
+
+function fade(part, weight) {
+  part.style.opacity = weight
+  part.style.pointerEvents = weight ? "" : "none"
+  if (part.ground) part.ground.style.opacity = Math.min(1, 3 * weight)
 }

@@ -1,38 +1,56 @@
 """Two placements' blocks as drawings and equations that light up together and slide into each other, without asking the server."""
 
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import streamlit as st
 
-from core.diagram import block_svg, stack_svg, upper, which
+from core.diagram import View, alike, block_svg, stack_svg, upper, which
 from core.mathml import math
+from core.pair import Pair
 from core.placement import Placement
-from core.symbols import IDENTITY_PATH, Token, equations, jacobian, tokens
+from core.symbols import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
+from pages.ui import placements
 
 HERE = Path(__file__).parent
 NAME = "identity_path"
 MOUNT = st.components.v2.component(
     NAME, html='<div class="lab"></div>', css=(HERE / f"{NAME}.css").read_text(), js=(HERE / f"{NAME}.js").read_text()
 )
+VIEWS: tuple[View, ...] = get_args(View)
 
 
-def compare(placements: Sequence[Placement], layers: int) -> None:
-    MOUNT(key=NAME, data={"sides": [side(placement, layers) for placement in placements]})
+def compare(pair: Pair) -> None:
+    """The browser draws another view at once and says so afterwards; `heard` is how much of that this answers."""
+    data = {
+        "sides": [side(placement, pair) for placement in pair.placements],
+        "title": f"Block {pair.drawn} of {pair.layers}",
+        "drawn": pair.drawn,
+        "view": pair.view,
+        "slide": pair.slide,
+        "heard": st.session_state.get("pair_heard", 0),
+    }
+    MOUNT(key=NAME, data=data, on_shown_change=hear)
 
 
-def side(placement: Placement, layers: int) -> dict[str, Any]:
-    """What is shown of a placement: its last block, which is the usual one, and the equations of all."""
-    _, run = placement.segments(layers)[-1]
-    drawn = run[-1:] if len(set(run)) > 1 else run
+def hear() -> None:
+    said = st.session_state[NAME].get("shown")
+    if isinstance(said, dict) and isinstance(said.get("said"), int):
+        st.session_state.pair_heard = said["said"]
+        placements.show({name: said[name] for name in ("view", "slide", "block") if name in said})
+
+
+def side(placement: Placement, pair: Pair) -> dict[str, Any]:
+    """What is shown of a placement: one block and the stack in both views, and the equations of all blocks."""
+    layer, layers = pair.drawn, pair.layers
+    runs = equations(placement, layers)
     return {
         "title": escape(placement.title),
-        "which": upper(which(range(layers - len(drawn) + 1, layers + 1))),
-        "forward": block_svg(run[-1], "forward", placement.dual_stream),
-        "backward": block_svg(run[-1], "backward", placement.dual_stream),
-        "stack": stack_svg(placement, layers),
+        "which": alike(placement, layer, layers),
+        "block": {view: block_svg(placement.block(layer, layers), view, placement.dual_stream) for view in VIEWS},
+        "stack": {view: stack_svg(placement, layers, view) for view in VIEWS},
+        "runs": [(run.first, run.last) for run in runs],
         "formulas": formulas(placement, layers),
     }
 
@@ -46,4 +64,5 @@ def formulas(placement: Placement, layers: int) -> str:
         entries += [(f"At a depth of {layers}", numbers)] if numbers else []
     if placement.dual_stream:
         entries.append(("Jacobian ∂r′/∂r", [[(IDENTITY_PATH, "attention.dual")]]))
+    entries.append(("Before the first block, and what the head reads", ends(placement)))
     return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{math(line)}</dd>" for line in lines) for title, lines in entries)

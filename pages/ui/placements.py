@@ -1,7 +1,7 @@
 """What the theory pages share: choosing two placements, or designing them, and what is known of one."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,12 @@ from core.design import Design, changed_part, is_design, placement_of
 from core.diagram import Theme, block_svg, describe, png, resolved, stack_svg
 from core.pair import Pair
 from core.placement import PLACEMENTS, Placement
-from pages.ui.design import design_parts
+from pages.ui.design import derived, design_parts, lost
 from pages.ui.verbatim import verbatim
 
-NAMES = ("left", "right", "layers")
+NAMES = [field.name for field in fields(Pair)]
+NARROW = 130  # pixels, so that a phone has two beside each other
+FINAL_NORMS = {"As usual": None, "On": True, "Off": False}
 
 
 def pair() -> Pair:
@@ -34,10 +36,21 @@ def pair() -> Pair:
     return current
 
 
-def changed(name: str, made: Callable[[Any, Any], Any], key: str) -> None:
+def change(**parts: Any) -> None:
+    """For callbacks."""
     st.session_state.pair_changed = True
-    current: Pair = st.session_state.pair
-    st.session_state.pair = replace(current, **{name: made(st.session_state[key], getattr(current, name))})
+    st.session_state.pair = replace(st.session_state.pair, **parts)
+
+
+def changed(name: str, made: Callable[[Any, Any], Any], key: str) -> None:
+    change(**{name: made(st.session_state[key], getattr(st.session_state.pair, name))})
+
+
+def show(said: dict[str, Any]) -> None:
+    """For callbacks: what the browser shows already, which nobody has checked; None is as usual."""
+    others = {name: text for name, text in st.session_state.pair.to_query().items() if name not in said}
+    told, _ = Pair.from_query(others | {name: str(value) for name, value in said.items() if value is not None})
+    change(**{name: getattr(told, name) for name in said})
 
 
 def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, made: Callable[[Any, Any], Any], **options: Any) -> None:
@@ -54,17 +67,70 @@ def first(value: Any, _: Any) -> Any:
 def depth(current: Pair) -> None:
     least, most = LIMITS["layers"]
     about = "Some placements have scales that depend on it."
-    widget(st.number_input, "layers", "Blocks", "layers", current.layers, first, min_value=int(least), max_value=int(most), help=about)
+    widget(
+        st.number_input,
+        "layers",
+        "Blocks",
+        "layers",
+        current.layers,
+        first,
+        min_value=int(least),
+        max_value=int(most),
+        help=about,
+        width=NARROW,
+    )
 
 
-def choice(current: Pair, name: str, label: str) -> Placement:
+def drawn(current: Pair) -> None:
+    about = "The number of the block that is drawn. Some placements have different blocks, or scales that go with the number."
+    widget(
+        st.number_input,
+        "block",
+        "Drawn block",
+        "block",
+        current.drawn,
+        first,
+        min_value=1,
+        max_value=current.layers,
+        help=about,
+        width=NARROW,
+    )
+
+
+def final_norm(current: Pair) -> None:
+    def made(text: str, _: bool | None) -> bool | None:
+        return FINAL_NORMS[text]
+
+    [value] = [text for text, choice in FINAL_NORMS.items() if choice is current.final_norm]
+    about = "Whether a norm follows the last block, in both placements."
+    widget(
+        st.segmented_control,
+        "final_norm",
+        "Final norm",
+        "final_norm",
+        value,
+        made,
+        options=[*FINAL_NORMS],
+        required=True,
+        help=about,
+        width="content",
+    )
+
+
+def choice(current: Pair, name: str, label: str) -> None:
     """The list of placements, with a design of one's own last, and the design's parts."""
     chosen = getattr(current, name)
     placement = placement_of(chosen)
-    own = chosen if is_design(chosen) else Design.like(placement.block(current.layers, current.layers)).text
+    own = chosen if is_design(chosen) else Design.like(placement.block(current.drawn, current.layers)).text
     texts = {own: "Design your own"} | {name: placement.title for name, placement in PLACEMENTS.items()}
-    widget(st.selectbox, name, label, name, chosen, first, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
+
+    def made(value: str, before: str) -> str:
+        derived(value, before, current.drawn, current.layers)
+        return value
+
+    widget(st.selectbox, name, label, name, chosen, made, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
     if is_design(chosen):
+        lost(chosen)
         design = Design.parse(chosen)
 
         def part(
@@ -76,7 +142,6 @@ def choice(current: Pair, name: str, label: str) -> Placement:
             widget(kind, name, label, f"{name}_{field}", form(getattr(design, field)), text, **options)
 
         design_parts(part)
-    return placement
 
 
 def facts(placement: Placement, layers: int) -> None:
@@ -93,16 +158,20 @@ def facts(placement: Placement, layers: int) -> None:
         st.code(describe(placement, layers), language=None, wrap_lines=True)
 
 
-def exports(placement: Placement, layers: int, key: str) -> None:
-    """The drawings as files, in the theme that the page has."""
+def exports(placement: Placement, current: Pair, key: str) -> None:
+    """The drawings that are shown as files, in the theme that the page has."""
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
-    drawings = {"block": block_svg(placement.block(layers, layers), dual=placement.dual_stream), "stack": stack_svg(placement, layers)}
+    block = block_svg(placement.block(current.drawn, current.layers), current.view, placement.dual_stream)
+    drawings = {"block": block, "stack": stack_svg(placement, current.layers, current.view)}
     with st.container(horizontal=True):
         for part, drawing in drawings.items():
-            name = f"{'own' if is_design(placement.name) else placement.name}-{part}"
-            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", key)
-            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", key)
+            words = ["own" if is_design(placement.name) else placement.name, part]
+            words += [str(current.block)] if current.block and part == "block" else []
+            words += [current.view] if current.view != "forward" else []
+            name = "-".join(words)
+            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
+            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")
 
 
 def file(label: str, make: Callable[[], str | bytes], name: str, mime: str, key: str) -> None:
-    st.download_button(label, make, name, mime, key=f"{key}_{name}", on_click="ignore", icon=":material/download:")
+    st.download_button(label, make, name, mime, key=key, on_click="ignore", icon=":material/download:")

@@ -63,16 +63,20 @@ def test_a_tap_lights_parts_until_the_next_one(theory: Callable[..., tuple[Page,
     expect(norm).not_to_have_class(LIT)
 
 
-@pytest.mark.parametrize("view", ["Forward", "Backward"])
+@pytest.mark.parametrize("view", ["forward", "backward"])
 def test_sliding_moves_the_norm_from_the_branch_onto_the_stream(theory: Callable[..., tuple[Page, list[Any]]], view: str) -> None:
-    page, sent = theory()
-    page.get_by_text(view, exact=True).click()
+    page, sent = theory("?view=backward" if view == "backward" else "")
+    address = page.url
     page.get_by_text("Slide from one to the other").click()
     moving, goal = part(page, "attention.input", 0, "svg"), part(page, "attention.outer", 1, "svg")
     slider = page.get_by_role("slider", name="From one placement to the other")
     start = moving.bounding_box()
-    slider.fill("0.5")
+    expect(page).to_have_url(re.compile(r"slide=0$"))
+    sent.clear()
+    slider.evaluate("(one) => { one.value = 0.5; one.dispatchEvent(new Event('input')) }")  # the hand is still on it
     middle = moving.bounding_box()
+    page.wait_for_timeout(500)
+    assert sent == []
     slider.fill("1")
     end, target = moving.bounding_box(), goal.bounding_box()
     assert start
@@ -83,17 +87,39 @@ def test_sliding_moves_the_norm_from_the_branch_onto_the_stream(theory: Callable
         assert end[axis] == pytest.approx(target[axis], abs=1)
         assert middle[axis] == pytest.approx((start[axis] + end[axis]) / 2, abs=1)
     assert abs(end["x"] - start["x"]) > 50
-    assert sent == []
+    expect(page).to_have_url(re.compile(r"slide=1$"))
+    assert len(sent) == 1
+    page.go_back()
+    expect(slider).to_have_value("0")
+    page.go_back()
+    expect(page).to_have_url(address)
+    expect(slider).to_be_hidden()
 
 
-def test_the_view_stays_when_another_placement_is_chosen(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
-    page, _ = theory("?right=deepnorm")
+def test_what_is_shown_is_in_the_address_and_comes_back_with_it(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
+    page, _ = theory("?left=mix&right=deepnorm&layers=48")
+    block, backward = page.locator(".drawn0 h4").first, page.get_by_role("radio", name="Backward")
     page.get_by_text("Backward", exact=True).click()
-    page.get_by_role("spinbutton", name="Blocks").fill("48")
-    page.get_by_role("spinbutton", name="Blocks").press("Enter")
-    expect(page.locator('[data-side="1"] dl')).to_contain_text("3.13")
-    expect(page.get_by_role("radio", name="Backward")).to_be_checked()
-    expect(page).to_have_url(re.compile(r"/identity_path\?(right=deepnorm&layers=48|layers=48&right=deepnorm)$"))
+    expect(page).to_have_url(re.compile(r"layers=48&view=backward$"))
+    blocks = page.get_by_role("spinbutton", name="Blocks")
+    blocks.fill("12")
+    blocks.press("Enter")
+    expect(page.locator('[data-side="1"] dl')).to_contain_text("2.213")
+    expect(backward).to_be_checked()
+    expect(page).to_have_url(re.compile(r"\?left=mix&right=deepnorm&view=backward$"))
+    part(page, "stack.blocks_1", 0, "svg").click()
+    expect(block).to_have_text("Block 3 of 12, like blocks 1 to 3")
+    expect(page).to_have_url(re.compile(r"\?left=mix&right=deepnorm&block=3&view=backward$"))
+    page.reload()
+    expect(block).to_have_text("Block 3 of 12, like blocks 1 to 3")
+    expect(backward).to_be_checked()
+    page.go_back()
+    expect(block).to_have_text("Block 12 of 12, like blocks 4 to 12")
+    page.go_back()
+    page.go_back()
+    expect(backward).not_to_be_checked()
+    page.go_forward()
+    expect(backward).to_be_checked()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -105,6 +105,15 @@ def test_a_design_of_ones_own_starts_from_the_placement_before_and_changes_site_
     assert page.address == {"run1": "pre~layers-2"}
 
 
+def test_a_design_says_what_it_could_not_take_over_until_it_is_changed(visit: Visits) -> None:
+    page = visit(run1="keel~layers-2")
+    page.set("Norm placement", "custom:attn=input+outer,ffn=input+outer,alpha=4")
+    sentence = ":material/info: This design is like block 2 of Keel, without what differs in block 1."
+    assert sentence in [caption.value for caption in page.app.sidebar.caption]
+    page.set("Stream × α", 2.0)
+    assert sentence not in [caption.value for caption in page.app.sidebar.caption]
+
+
 def test_a_new_placement_shows_its_own_final_norm(visit: Visits) -> None:
     page = visit(run1="pre~layers-2")
     assert page.control("Final norm").value is True

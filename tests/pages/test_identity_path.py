@@ -1,5 +1,6 @@
 """The page Identity path without a browser: its choices, its address, and what it says."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,17 @@ def put(page: Any, label: str, value: Any) -> None:
     page.look()
 
 
+def component(page: Any) -> Any:
+    """What the drawings' component is given."""
+    [found] = page.app.get("bidi_component")
+    return json.loads(found.proto.json)
+
+
+def words(page: Any) -> str:
+    """The left placement in words."""
+    return str(page.app.get("code")[0].value)
+
+
 def test_it_opens_with_the_articles_two_placements(theory: Visits) -> None:
     page = theory()
     assert (widget(page, "Placement").value, widget(page, "Beside it").value) == ("pre", "post")
@@ -61,6 +73,41 @@ def test_a_choice_is_in_the_address_and_what_is_usual_is_not(theory: Visits) -> 
     assert page.address == {}
 
 
+def test_the_block_and_the_final_norm_are_in_the_address_and_followed(theory: Visits) -> None:
+    page = theory(left="mix")
+    assert component(page)["sides"][0]["which"] == "like blocks 4 to 12"
+    assert "A final norm follows" in words(page)
+    put(page, "Drawn block", 2)
+    put(page, "Final norm", "Off")
+    assert page.address == {"left": "mix", "block": "2", "final_norm": "false"}
+    assert (component(page)["title"], component(page)["sides"][0]["which"]) == ("Block 2 of 12", "like blocks 1 to 3")
+    assert "No norm follows" in words(page)
+    put(page, "Blocks", 2)
+    assert widget(page, "Drawn block").value == 2
+    put(page, "Final norm", "As usual")
+    assert page.address == {"left": "mix", "layers": "2"}
+
+
+def test_a_view_in_the_address_is_shown_and_exported(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    files: dict[str, Any] = {}
+    monkeypatch.setattr("pages.ui.placements.file", lambda label, make, name, *_: files.update({name: make}))
+    page = theory(left="b2t", right="custom:attn=input,ffn=none", view="backward", slide="0.25", block="3")
+    assert page.notices == []
+    assert (component(page)["view"], component(page)["slide"], component(page)["drawn"]) == ("backward", 0.25, 3)
+    exported = ["b2t-block-3-backward", "b2t-stack-backward", "own-block-3-backward", "own-stack-backward"]
+    assert files.keys() == {f"{name}.{ending}" for name in exported for ending in ("svg", "png")}
+    assert all("∂ℓ/∂x" in make() for name, make in files.items() if name.endswith("svg"))
+
+
+def test_a_design_is_taken_from_the_drawn_block_and_says_what_it_lacks(theory: Visits) -> None:
+    page = theory(left="keel", block="1")
+    put(page, "Placement", "custom:attn=input,ffn=input+outer")
+    assert page.address == {"left": "custom:attn=input,ffn=input+outer", "block": "1"}
+    assert "This design is like block 1 of Keel, without what differs in blocks 2 to 12." in page.text
+    put(page, "Norms of attention", ["outer"])
+    assert "This design is like" not in page.text
+
+
 def test_going_back_shows_what_was_shown(theory: Visits) -> None:
     page = theory(right="deepnorm")
     page.go(right="keel")
@@ -84,6 +131,7 @@ def test_a_design_grows_site_by_site(theory: Visits) -> None:
     ("query", "words"),
     [
         ({"left": "prae"}, "left is 'prae'; it must be one of pre, post"),
+        ({"block": "99"}, "block is '99'; it must be a whole number from 1 to 12. 12 is used."),
         ({"layers": "0"}, "layers is '0'; it must be a whole number from 1 to 96. 1 is used."),
         ({"right": "custom:attn=*x*"}, "its attn is '*x*' and must be none"),
     ],
