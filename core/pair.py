@@ -1,8 +1,8 @@
 """Two placements beside each other, at a depth, and how they are shown: the state of a page, and so its address."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self, get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self, get_args
 
 from core.config import LIMITS, ConfigError, legal, within
 from core.config import RunConfig as Run
@@ -12,6 +12,7 @@ from core.placement import Placement
 from core.values import number, plain_text, shown
 
 SLIDE = (0.0, 1.0)
+Shown = Literal["forward", "backward", "measured"]  # measured: backward, with the shares that a run's signal had
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +22,28 @@ class Pair:
     layers: int = Run().layers  # L
     block: int | None = None  # the one that is drawn; None is the last
     final_norm: bool | None = None  # None is each placement's own
-    view: View = "forward"
+    view: Shown = "forward"
     slide: float | None = None  # how far the left drawing has become the right one; None is side by side
+    left_run: Run | None = None  # the one whose measurements are shown; None is the first that is stored
+    right_run: Run | None = None
+    step: int = 1  # of these runs; where one has ended before, its last step is meant
 
     def __post_init__(self) -> None:
         if self.block is not None and self.block >= self.layers:
             object.__setattr__(self, "block", None)
+        for name, placement in (("left_run", self.left), ("right_run", self.right)):
+            run: Run | None = getattr(self, name)
+            if run and (run.placement, run.layers) != (placement, self.layers):
+                object.__setattr__(self, name, None)
 
     @property
     def drawn(self) -> int:
         """The number of the block that is drawn."""
         return self.block or self.layers
+
+    @property
+    def direction(self) -> View:
+        return "forward" if self.view == "forward" else "backward"
 
     @property
     def placements(self) -> list[Placement]:
@@ -41,27 +53,29 @@ class Pair:
 
     def to_query(self) -> dict[str, str]:
         """The query parameters; what is as usual is left out."""
-        usual = asdict(Pair())
-        return {name: plain_text(value) for name, value in asdict(self).items() if value != usual[name]}
+        changed = {name: value for name in NAMES if (value := getattr(self, name)) != getattr(Pair(), name)}
+        return {name: value.to_url() if isinstance(value, Run) else plain_text(value) for name, value in changed.items()}
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
         """The nearest legal pair, and one sentence for each value that had to give way."""
         accepted: dict[str, Any] = {}
         sentences = []
-        for name in asdict(cls()):
+        for name in NAMES:
             if name in query:
-                layers = accepted.get("layers", cls().layers)
                 try:
-                    accepted[name] = read(name, query[name], layers)
+                    accepted[name] = read(name, query[name], cls(**accepted))
                 except ConfigError as error:
-                    accepted[name], used = substitute(name, query[name], layers)
+                    accepted[name], used = substitute(name, query[name], cls(**accepted))
                     sentences.append(f"{error} {used} is used.")
         return cls(**accepted), sentences
 
 
-def read(name: str, text: str, layers: int) -> Any:
-    """The value of a parameter, in a stack of so many blocks. Raises ConfigError."""
+NAMES = [field.name for field in fields(Pair)]
+
+
+def read(name: str, text: str, so_far: Pair) -> Any:
+    """The value of a parameter, after those before it. Raises ConfigError."""
     match name:
         case "left" | "right":
             try:
@@ -69,23 +83,34 @@ def read(name: str, text: str, layers: int) -> Any:
             except ConfigError as error:
                 raise ConfigError(str(error).replace("placement", name, 1)) from error
         case "view":
-            if text not in get_args(View):
-                raise ConfigError(f"view is {shown(text)}; it must be one of {', '.join(get_args(View))}.")
+            if text not in get_args(Shown):
+                raise ConfigError(f"view is {shown(text)}; it must be one of {', '.join(get_args(Shown))}.")
             return text
+        case "left_run" | "right_run":
+            run, faults = Run.from_url(text)
+            placement = getattr(so_far, name.removesuffix("_run"))
+            if faults or (run.placement, run.layers) != (placement, so_far.layers):
+                title, blocks = placement_of(placement).title, "1 block" if so_far.layers == 1 else f"{so_far.layers} blocks"
+                raise ConfigError(f"{name} is {shown(text)}; it must be a run of {title} with {blocks}.")
+            return run
         case "block":
-            return within(name, text, (1, layers), whole=True)
+            return within(name, text, (1, so_far.layers), whole=True)
+        case "step":
+            return within(name, text, LIMITS["steps"], whole=True)
         case "slide":
             return within(name, text, SLIDE, whole=False)
         case _:
             return legal(name, text)
 
 
-def substitute(name: str, text: str, layers: int) -> tuple[Any, str]:
+def substitute(name: str, text: str, so_far: Pair) -> tuple[Any, str]:
     """What is used in place of a value that cannot be, and its name."""
     if name == "final_norm":
         return None, "Each placement's own"
-    limits = {"layers": LIMITS["layers"], "block": (1, layers), "slide": SLIDE}
-    usual = {**asdict(Pair()), "block": layers, "slide": 0.0}[name]
+    if name in ("left_run", "right_run"):
+        return None, "The first that is stored"
+    limits = {"layers": LIMITS["layers"], "block": (1, so_far.layers), "slide": SLIDE, "step": LIMITS["steps"]}
+    usual = {"block": so_far.layers, "slide": 0.0}.get(name, getattr(Pair(), name))
     parsed = number(text) if name in limits else None
     if parsed is not None:
         least, most = limits[name]

@@ -73,7 +73,7 @@ def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
 
 def finished(placement: str, layers: int) -> list[RunConfig]:
     """The finished runs of a placement at a depth, those of reference first, then the newest of this machine."""
-    found = {}
+    found: dict[RunConfig, None] = {}
     for folder in (REFERENCE, runs_folder()):
         for config, _, _ in facts(folder, 200):
             if (config.placement, config.layers) == (placement, layers) and (folder / f"{config.key}{SUFFIX}").exists():

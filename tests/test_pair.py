@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.config import RunConfig
 from core.design import is_design, placement_of
-from core.diagram import View
-from core.pair import Pair
+from core.pair import Pair, Shown
 from core.placement import PLACEMENTS
 
 names = st.sampled_from([*PLACEMENTS, "custom:attn=input,ffn=outer,alpha=1.5"])
@@ -15,9 +15,20 @@ names = st.sampled_from([*PLACEMENTS, "custom:attn=input,ffn=outer,alpha=1.5"])
 
 slides = st.none() | st.floats(0, 1).map(abs)  # -0.0 is 0.0 in an address
 blocks = st.none() | st.integers(1, 96)
-pairs = st.builds(
-    Pair, names, names, st.integers(1, 96), blocks, st.sampled_from([None, True, False]), st.sampled_from(get_args(View)), slides
-)
+views, final_norms = st.sampled_from(get_args(Shown)), st.sampled_from([None, True, False])
+
+
+@st.composite
+def pairs_with_runs(draw: st.DrawFn) -> Pair:
+    pair = Pair(draw(names), draw(names), draw(st.integers(1, 96)), draw(blocks), draw(final_norms), draw(views), draw(slides))
+    left, right = (
+        draw(st.none() | st.builds(RunConfig, st.just(name), layers=st.just(pair.layers), seed=st.integers(0, 9)))
+        for name in (pair.left, pair.right)
+    )
+    return replace(pair, left_run=left, right_run=right, step=draw(st.integers(1, 5000)))
+
+
+pairs = pairs_with_runs()
 
 
 @given(pairs)
@@ -27,7 +38,7 @@ def test_a_pair_goes_through_an_address(pair: Pair) -> None:
 
 def test_the_usual_pair_needs_no_address() -> None:
     assert Pair().to_query() == {}
-    assert Pair.from_query({}) == (Pair("pre", "post", 12, None, None, "forward", None), [])
+    assert Pair.from_query({}) == (Pair("pre", "post", 12, None, None, "forward", None, None, None, 1), [])
 
 
 @given(pairs, st.integers(1, 96))
@@ -35,6 +46,12 @@ def test_the_drawn_block_is_one_of_the_stack_and_the_last_one_stays_the_last(pai
     other = replace(pair, layers=layers)
     assert 1 <= other.drawn <= layers
     assert pair.drawn != pair.layers or other.drawn == layers
+
+
+def test_a_run_of_another_placement_or_depth_is_not_shown() -> None:
+    pair = Pair(left_run=RunConfig(seed=1), right_run=RunConfig("post"))
+    assert (replace(pair, left="peri").left_run, replace(pair, left="peri").right_run) == (None, RunConfig("post"))
+    assert replace(pair, layers=3).right_run is None
 
 
 def test_a_chosen_final_norm_is_both_placements() -> None:
@@ -64,7 +81,14 @@ def test_any_address_gives_a_pair_and_says_what_gave_way(query: dict[str, str]) 
         ({"layers": "4", "block": "0"}, Pair(layers=4, block=1), "block is '0'; it must be a whole number from 1 to 4. 1 is used."),
         ({"block": "1.5"}, Pair(block=2), "2 is used."),
         ({"final_norm": "maybe"}, Pair(), "final_norm is 'maybe'; it must be true or false. Each placement's own is used."),
-        ({"view": "up"}, Pair(), "view is 'up'; it must be one of forward, backward. forward is used."),
+        ({"view": "up"}, Pair(), "view is 'up'; it must be one of forward, backward, measured. forward is used."),
+        ({"step": "0"}, Pair(), "step is '0'; it must be a whole number from 1 to 5000. 1 is used."),
+        (
+            {"left_run": "post"},
+            Pair(),
+            "left_run is 'post'; it must be a run of Pre-Norm with 12 blocks. The first that is stored is used.",
+        ),
+        ({"right_run": "post~seed-x"}, Pair(), "right_run is 'post~seed-x'; it must be a run of Post-Norm with 12 blocks."),
         ({"slide": "1.5"}, Pair(slide=1.0), "slide is '1.5'; it must be a number from 0 to 1. 1 is used."),
         ({"slide": "yes"}, Pair(slide=0.0), "0 is used."),
     ],

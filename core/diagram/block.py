@@ -1,8 +1,9 @@
 """One block. Every element that a record can ask for has one fixed slot, so that blocks differ only in what stands in the slots."""
 
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from core.diagram.shapes import NODE, NORM, PILL, WIDTH, Slot, arrow, box, colour, lane, line, node, part, path_label, svg, text
+from core.diagram.shapes import NODE, NORM, PILL, WIDTH, Slot, arrow, box, colour, lane, line, node, part, path_label, svg, text, way
 from core.diagram.words import MATRICES, NAMES, SITES, block_text, number
 from core.placement import BlockSpec
 
@@ -40,16 +41,17 @@ SEAM = ATTENTION["outer"].top - 6  # between the two sublayers' pieces of a stre
 SPANS = {"attention": (FOOT, SEAM), "feed_forward": (SEAM, END - 18)}  # of a stream, bottom to top
 
 
-def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False) -> str:
+def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False, shares: Mapping[str, float] | None = None) -> str:
     """One block, from x at the bottom to x' at the top; the backward view has the same parts with the signal reversed.
 
-    `dual` adds the second stream, Placement.dual_stream.
+    `dual` adds the second stream, Placement.dual_stream; `shares`, of core.signal, show as bands which ways the backward signal takes.
     """
-    forward = view == "forward"
+    forward, plain = view == "forward", shares is None
     left = DUAL + 28 if dual else 8
     drawing = [
         f'<rect x="{left}" y="{END + 4:g}" width="{WIDTH - 8 - left}" height="{FOOT - 8 - END:g}" rx="14" fill="{colour("panel")}"/>'
     ]
+    drawing += ways(spec, shares or {})
     if spec.structure.block_skip:
         drawing.append(block_skip(forward))
     for sublayer in NAMES:
@@ -62,13 +64,14 @@ def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False) -> st
             drawing.append(part(f"{sublayer}.{name}", f"{NAMES[sublayer]}: {title}", drawn))
         added = "the branch is added to the stream" if forward else "the gradient goes both ways, unchanged"
         drawing.append(part(f"{sublayer}.add", f"{NAMES[sublayer]}: {added}", node(SLOTS[sublayer]["add"], plus=forward)))
-        drawing.append(stream(sublayer, spec, forward))
+        drawing.append(stream(sublayer, spec, forward, bold=plain))
     for y, mark in ((FOOT + 12, ""), (END - 31, "′")):
         for x, name in ((STREAM, "x"), *[(DUAL, "r")] * dual):
             at_edge = x == DUAL and not forward  # where there is no room to its left
             look = 'font-style="italic"' + ' text-anchor="start"' * at_edge
             drawing.append(text(2 if at_edge else x, y, f"{'' if forward else '∂ℓ/∂'}{name}{mark}", 17, look=look))
     title = "One block" if forward else "One block, backward: the gradient of the loss ℓ passes the Jacobians J"
+    title += "" if plain else "; a band is as wide as the share of the gradient that arrives by it"
     return svg(END - 46, title, block_text(spec, dual), drawing)
 
 
@@ -99,13 +102,41 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
+def ways(spec: BlockSpec, shares: Mapping[str, float]) -> Iterator[str]:
+    """The bands under the ways between an addition and where they meet again."""
+    turned = "q{0} 0 {0} 9V{1:g}q0 9 {2} 9H{3}".format
+    for sublayer in NAMES:
+        fork, add = SLOTS[sublayer]["fork"].y, SLOTS[sublayer]["add"].y
+        beside = (fork + SLOTS[sublayer]["alpha"].bottom) / 2
+        paths = {
+            "stream": (f"M{STREAM} {add:g}V{fork:g}", STREAM - 15, beside, 'text-anchor="end"', spec.identity_path),
+            "branch": (
+                f"M{STREAM} {add:g}H{BRANCH - 9}{turned(9, fork - 9, -9, STREAM)}",
+                (STREAM + BRANCH - NORM[0] / 2) / 2,
+                fork - 20,
+                "",
+                False,
+            ),
+            "block_skip": (
+                f"M{STREAM} {add:g}H{ASIDE + 9}{turned(-9, INPUT.y - 9, 9, STREAM)}",
+                ASIDE - 14,
+                BESIDE,
+                'text-anchor="end"',
+                False,
+            ),
+        }
+        for name, (path, x, y, look, identity) in paths.items():
+            if f"{sublayer}.{name}" in shares:
+                yield way(f"{sublayer}.{name}", path, shares[f"{sublayer}.{name}"], x, y, look, identity)
+
+
+def stream(sublayer: str, spec: BlockSpec, forward: bool, bold: bool) -> str:
     """The stream past one sublayer. It is drawn last: an identity passes over the plus, anything else stops at what stands on it."""
     slots, identity = SLOTS[sublayer], spec.identity_path
     breaks = [slots[name] for name in ("add" if forward else "fork", *elements(sublayer, spec)) if slots[name].x == STREAM]
     if sublayer == "attention" and spec.structure.block_skip and not forward:
         breaks.append(INPUT)
-    shape = lane(STREAM, *SPANS[sublayer], breaks, identity, heading(sublayer, forward))
+    shape = lane(STREAM, *SPANS[sublayer], breaks, identity, heading(sublayer, forward), bold)
     if sublayer == "attention":
         shape += path_label(STREAM + 18, BESIDE, identity, turned=True)
     return part(f"{sublayer}.stream", f"{NAMES[sublayer]}: the residual stream{', untouched' * identity}", shape)
@@ -123,21 +154,21 @@ def branch(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     slots, held = SLOTS[sublayer], elements(sublayer, spec)
     fork, add, frame = slots["fork"], slots["add"], slots["map"]
     start, end = (STREAM, STREAM + 16) if forward else (STREAM + 16, STREAM)
-    way = line(f"M{start} {fork.y:g}H{BRANCH - 9}q9 0 9 -9V{add.y + 9:g}q0 -9 -9 -9H{end}")
+    path = line(f"M{start} {fork.y:g}H{BRANCH - 9}q9 0 9 -9V{add.y + 9:g}q0 -9 -9 -9H{end}")
     meeting = arrow(STREAM + 9, add.y, "left") if forward else node(fork, plus=True) + arrow(STREAM + 9, fork.y, "left")
     floor = min([slots[name].top for name in MATRICES if name in held], default=frame.bottom)
     ceiling = max([slots[name].bottom for name in ("head_gain", "inner") if name in held], default=frame.top)
     name = text(BRANCH, (floor + ceiling) / 2, NAMES[sublayer], 15, jacobian=not forward)  # amid what else is in the frame
-    return part(f"{sublayer}.branch", f"{NAMES[sublayer]}: the branch", way, meeting, box(frame, "", "map"), name)
+    return part(f"{sublayer}.branch", f"{NAMES[sublayer]}: the branch", path, meeting, box(frame, "", "map"), name)
 
 
 def block_skip(forward: bool) -> str:
     """The way from the block's input around everything to its last addition."""
     add = SLOTS["feed_forward"]["add"].y
     start, end = (STREAM, STREAM - 16) if forward else (STREAM - 16, STREAM)
-    way = line(f"M{start} {INPUT.y:g}H{ASIDE + 9}q-9 0 -9 -9V{add + 9:g}q0 -9 9 -9H{end}")
+    path = line(f"M{start} {INPUT.y:g}H{ASIDE + 9}q-9 0 -9 -9V{add + 9:g}q0 -9 9 -9H{end}")
     meeting = arrow(STREAM - 9, add, "right") if forward else node(INPUT, plus=True) + arrow(STREAM - 9, INPUT.y, "right")
-    return part("feed_forward.block_skip", "Feed-forward: the block's input, added once more", way, meeting)
+    return part("feed_forward.block_skip", "Feed-forward: the block's input, added once more", path, meeting)
 
 
 def dual_stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
@@ -148,7 +179,7 @@ def dual_stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     feed = line(f"M{BRANCH} {split.y:g}V{slot.y + 9:g}q0 -9 -9 -9{hops}H{DUAL + (16 if forward else 0)}")
     meeting = arrow(DUAL + 9, slot.y, "left") if forward else arrow(BRANCH, split.top, "down")
     nodes = node(slot, plus=forward) + node(split, plus=not forward)
-    way = lane(DUAL, *SPANS[sublayer], identity=True, to=heading(sublayer, forward))
+    path = lane(DUAL, *SPANS[sublayer], identity=True, to=heading(sublayer, forward))
     if sublayer == "attention":
-        way += path_label(DUAL + 17, BESIDE, identity=True, turned=True)
-    return part(f"{sublayer}.dual", f"{NAMES[sublayer]}: {DUAL_TITLE}", feed, nodes, meeting, way)
+        path += path_label(DUAL + 17, BESIDE, identity=True, turned=True)
+    return part(f"{sublayer}.dual", f"{NAMES[sublayer]}: {DUAL_TITLE}", feed, nodes, meeting, path)

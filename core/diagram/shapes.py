@@ -1,5 +1,6 @@
 """The few shapes of the drawings, as SVG text. y grows downwards, as SVG has it; the drawings stand on y = 0."""
 
+import math
 import re
 from collections.abc import Sequence
 from html import escape
@@ -25,6 +26,7 @@ FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
 WIDTH = 360
 SCALE = 2  # pixels for one of the drawing's units in a picture, as the charts have it in core/images.py, which would load Altair
 NORM, SMALL_NORM, PILL, NODE = (76, 22), (56, 20), (116, 18), (18, 18)
+WIDEST = 18  # of a band that all of the signal takes
 GAP = 4  # between a broken line and what breaks it
 
 
@@ -69,6 +71,17 @@ def box(slot: Slot, label: str, kind: str, size: float = 13.5, jacobian: bool = 
     return frame + text(slot.x, slot.y, label, size, jacobian=jacobian) * bool(label)
 
 
+def way(name: str, path: str, share: float, x: float, y: float, look: str, identity: bool) -> str:
+    """Under a part's line, how much of the signal takes it: a band whose width is the share, and the share in words at the point."""
+    known = math.isfinite(share)
+    band = (
+        f'<path d="{path}" fill="none" stroke="{colour("identity" if identity else "quiet")}" stroke-opacity="0.45" '
+        f'stroke-width="{WIDEST * share if known else 0:.2f}" stroke-linejoin="round"/>'
+    )
+    words = text(x, y, f"{share:.0%}".replace("%", " %") if known else "–", 14, look=f'font-weight="600" {look}')
+    return f'<g data-part="{name}" class="way">{band}{words}</g>'
+
+
 def node(slot: Slot, plus: bool) -> str:
     """A circled plus where signals are added, a dot where one goes two ways."""
     x, y, width, _ = slot
@@ -80,21 +93,27 @@ def node(slot: Slot, plus: bool) -> str:
     return f'<g {look}><circle cx="{x:g}" cy="{y:g}" r="{width / 2:g}"/>{cross}</g>'
 
 
-def line(way: str, identity: bool = False, dashed: bool = False) -> str:
+def line(way: str, identity: bool = False, dashed: bool = False, bold: bool = True) -> str:
     look = f'class="line" stroke="{colour("quiet")}" stroke-width="2"' + ' stroke-dasharray="5 4"' * dashed
     if identity:
-        look = f'class="line identity" stroke="{colour("identity")}" stroke-width="5"'
+        look = f'class="line identity" stroke="{colour("identity")}" stroke-width="{5 if bold else 2}"'
     return f'<path d="{way}" fill="none" {look}/>'
 
 
 def lane(
-    x: float, bottom: float, top: float, breaks: Sequence[Slot] = (), identity: bool = False, to: Literal["up", "down"] | None = None
+    x: float,
+    bottom: float,
+    top: float,
+    breaks: Sequence[Slot] = (),
+    identity: bool = False,
+    to: Literal["up", "down"] | None = None,
+    bold: bool = True,
 ) -> str:
     """A stream's line: in one piece, whatever it passes, where it is an identity; else dashed, with a gap at each break."""
     head = arrow(x, top if to == "up" else bottom, to, identity) if to else ""
     bottom, top = bottom - 8 * (to == "down"), top + 8 * (to == "up")
     if identity:
-        return line(f"M{x:g} {bottom:g}V{top:g}", identity=True) + head
+        return line(f"M{x:g} {bottom:g}V{top:g}", identity=True, bold=bold) + head
     edges = [bottom]
     for slot in sorted(breaks, key=lambda slot: -slot.y):
         edges += [slot.bottom + GAP, slot.top - GAP]

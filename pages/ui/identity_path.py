@@ -10,8 +10,10 @@ from core.diagram import View, alike, block_svg, stack_svg, upper, which
 from core.mathml import math
 from core.pair import Pair
 from core.placement import Placement
+from core.run import Run
 from core.symbols import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
 from pages.ui import placements
+from pages.ui.measured import measured, steps_shown
 
 HERE = Path(__file__).parent
 NAME = "identity_path"
@@ -21,10 +23,16 @@ MOUNT = st.components.v2.component(
 VIEWS: tuple[View, ...] = get_args(View)
 
 
-def compare(pair: Pair) -> None:
+def compare(pair: Pair, runs: list[Run | None]) -> None:
     """The browser draws another view at once and says so afterwards; `heard` is how much of that this answers."""
+    steps = steps_shown(runs)
     data = {
-        "sides": [side(placement, pair) for placement in pair.placements],
+        "sides": [
+            side(placement, pair) | {"measured": measured(placement, pair, run, steps)}
+            for placement, run in zip(pair.placements, runs, strict=True)
+        ],
+        "steps": steps,
+        "step": pair.step,
         "title": f"Block {pair.drawn} of {pair.layers}",
         "drawn": pair.drawn,
         "view": pair.view,
@@ -38,7 +46,7 @@ def hear() -> None:
     said = st.session_state[NAME].get("shown")
     if isinstance(said, dict) and isinstance(said.get("said"), int):
         st.session_state.pair_heard = said["said"]
-        placements.show({name: said[name] for name in ("view", "slide", "block") if name in said})
+        placements.show({name: said[name] for name in ("view", "slide", "block", "step") if name in said})
 
 
 def side(placement: Placement, pair: Pair) -> dict[str, Any]:

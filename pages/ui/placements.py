@@ -158,11 +158,11 @@ def facts(placement: Placement, layers: int) -> None:
         st.code(describe(placement, layers), language=None, wrap_lines=True)
 
 
-def exports(placement: Placement, current: Pair, key: str) -> None:
-    """The drawings that are shown as files, in the theme that the page has."""
+def exports(placement: Placement, current: Pair, shares: dict[str, float] | None, key: str) -> None:
+    """The drawings that are shown as files, in the theme that the page has; `shares` as `block_svg` has them."""
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
-    block = block_svg(placement.block(current.drawn, current.layers), current.view, placement.dual_stream)
-    drawings = {"block": block, "stack": stack_svg(placement, current.layers, current.view)}
+    block = block_svg(placement.block(current.drawn, current.layers), current.direction, placement.dual_stream, shares)
+    drawings = {"block": block, "stack": stack_svg(placement, current.layers, current.direction)}
     with st.container(horizontal=True):
         for part, drawing in drawings.items():
             words = ["own" if is_design(placement.name) else placement.name, part]
