@@ -5,8 +5,10 @@ const PAUSE = 300 // ms without a move of the slider
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".lab")
-  const kept = (root.kept ??= { said: data.heard, at: 0 })
+  const kept = (root.kept ??= { root, said: data.heard, at: 0 })
   kept.tell = setTriggerValue
+  if (data.heard < kept.heard) kept.said = data.heard // a server that has been started anew
+  kept.heard = data.heard
   const sides = JSON.stringify(data.sides)
   const next = data.heard < kept.said ? kept : data // what was said lately has not been heard yet
   if (kept.sides === sides && kept.view === next.view && kept.slide === next.slide) return
@@ -46,7 +48,9 @@ function change(kept, shown) {
 
 function tell(kept, pause = 0, more = {}) {
   clearTimeout(kept.timer)
-  kept.timer = setTimeout(() => kept.tell("shown", { said: kept.said, view: kept.view, slide: kept.slide, ...more }), pause)
+  kept.timer = setTimeout(() => {
+    if (kept.root.isConnected) kept.tell("shown", { said: kept.said, view: kept.view, slide: kept.slide, ...more })
+  }, pause)
 }
 
 function choice(name, legend, options, chosen) {
