@@ -6,8 +6,22 @@ stream). In it the signal's lines have the class `line`, so that a page can set 
 """
 
 from core.diagram.block import SLOTS, View, block_svg
-from core.diagram.shapes import PALETTE, Theme, png, resolved
+from core.diagram.shapes import PALETTE, WIDEST, Theme, png, resolved
 from core.diagram.stack import stack_svg
 from core.diagram.words import alike, describe, upper, which
 
-__all__ = ["PALETTE", "SLOTS", "Theme", "View", "alike", "block_svg", "describe", "png", "resolved", "stack_svg", "upper", "which"]
+__all__ = [
+    "PALETTE",
+    "SLOTS",
+    "WIDEST",
+    "Theme",
+    "View",
+    "alike",
+    "block_svg",
+    "describe",
+    "png",
+    "resolved",
+    "stack_svg",
+    "upper",
+    "which",
+]

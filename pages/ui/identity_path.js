@@ -2,6 +2,14 @@
 // Drawing asks nothing of the server; it is told afterwards what is shown, for the address.
 const NORMS = ["input", "inner", "output", "outer"]
 const PAUSE = 300 // ms without a move of the slider
+const VIEWS = { forward: "Forward", backward: "Backward", measured: "Backward, measured" }
+// What arrives at a sublayer's input, the upper one first, and by which ways.
+const ARRIVALS = {
+  "h, before feed-forward": { "feed_forward.stream": "along the stream", "feed_forward.branch": "through feed-forward" },
+  "x, before attention": {
+    "attention.stream": "along the stream", "attention.branch": "through attention", "feed_forward.block_skip": "by the second way",
+  },
+}
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".lab")
@@ -11,14 +19,15 @@ export default function ({ data, parentElement, setTriggerValue }) {
   kept.heard = data.heard
   const sides = JSON.stringify(data.sides)
   const next = data.heard < kept.said ? kept : data // what was said lately has not been heard yet
-  if (kept.sides === sides && kept.view === next.view && kept.slide === next.slide) return
-  Object.assign(kept, { sides, view: next.view, slide: next.slide, at: next.slide ?? kept.at })
+  if (kept.sides === sides && ["view", "slide", "step"].every((name) => kept[name] === next[name])) return
+  Object.assign(kept, { sides, view: next.view, slide: next.slide, step: next.step, at: next.slide ?? kept.at })
 
   root.innerHTML = `
     <div class="tools">
-      ${choice("view", "The signal", { forward: "Forward", backward: "Backward" }, kept.view)}
+      ${choice("view", "The signal", VIEWS, kept.view)}
       ${choice("show", "The drawings", { side: "Side by side", slide: "Slide from one to the other" }, kept.slide === null ? "side" : "slide")}
       <label class="slide"><span></span><input type="range" min="0" max="1" step="0.01" aria-label="From one placement to the other"><span></span></label>
+      <label class="slide step"><span>Training step</span><input type="range" min="0" step="1" aria-label="Training step"><output></output></label>
     </div>
     <div class="sides"></div>`
   const [from, range, to] = root.querySelector(".slide").children
@@ -27,6 +36,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   range.value = kept.at
   range.oninput = () => { change(kept, { slide: Number(range.value) }); slide(root, kept.at) }
   range.onchange = () => tell(kept, PAUSE)
+  const place = root.querySelector(".step input")
+  place.max = data.steps.length - 1
+  place.value = data.steps.findLastIndex((step) => step <= kept.step)
+  place.oninput = () => { change(kept, { step: data.steps[place.value] }); measure(root, data, kept) }
+  place.onchange = () => tell(kept, PAUSE)
   root.querySelector("[aria-label='The signal']").onchange = ({ target }) => {
     change(kept, { view: target.value })
     draw(root, data, kept)
@@ -49,7 +63,7 @@ function change(kept, shown) {
 function tell(kept, pause = 0, more = {}) {
   clearTimeout(kept.timer)
   kept.timer = setTimeout(() => {
-    if (kept.root.isConnected) kept.tell("shown", { said: kept.said, view: kept.view, slide: kept.slide, ...more })
+    if (kept.root.isConnected) kept.tell("shown", { said: kept.said, view: kept.view, slide: kept.slide, step: kept.step, ...more })
   }, pause)
 }
 
@@ -61,13 +75,16 @@ function choice(name, legend, options, chosen) {
 
 function draw(root, data, kept) {
   const grid = root.querySelector(".sides")
-  const over = kept.slide !== null
+  const measured = kept.view === "measured"
+  const over = kept.slide !== null && !measured
   root.querySelector(".slide").hidden = !over
+  root.querySelector(".step").hidden = !measured || !data.sides.some((side) => side.measured)
+  root.querySelector("[aria-label='The drawings']").hidden = measured
   grid.classList.toggle("over", over)
-  const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${side.block[kept.view]}</div>`)
+  const blocks = data.sides.map((side, i) => `<div class="block" data-side="${i}">${drawing(side, kept.view)}</div>`)
   const drawn = over
     ? [`<h4>${data.title}</h4><div class="morph">${blocks.join("")}</div>`, ""]
-    : data.sides.map((side, i) => `<h3>${side.title}</h3><h4>${data.title}, ${side.which}</h4>${blocks[i]}${stack(side, i, kept.view)}`)
+    : data.sides.map((side, i) => `<h3>${side.title}</h3><h4>${data.title}, ${side.which}</h4>${blocks[i]}${measured ? numbers(side, i) : ""}${stack(side, i, kept.view)}`)
   grid.innerHTML = data.sides.map((side, i) => `
     <section class="drawn${i}">${drawn[i]}</section>
     <section class="said${i}" data-side="${i}"><h3>${side.title}</h3><dl>${side.formulas}</dl></section>`).join("")
@@ -78,12 +95,47 @@ function draw(root, data, kept) {
   } else {
     runs(grid, data, kept)
   }
+  if (measured) measure(root, data, kept)
+}
+
+function drawing(side, view) {
+  return view === "measured" ? side.measured?.svg ?? side.block.backward : side.block[view]
+}
+
+// A line for each way by which the gradient arrives, to be filled by `measure`.
+function numbers(side, i) {
+  if (!side.measured) return `<p class="arrivals">No finished run of ${side.title} at this depth is stored, so there is nothing measured yet.</p>`
+  const lines = Object.entries(ARRIVALS).map(([at, ways]) => `<tr><th colspan="3">Gradient at ${at}</th></tr>` +
+    Object.entries(ways).filter(([name]) => name in side.measured.share).map(([name, words]) =>
+      `<tr data-part="${name}"><td>${words}</td><td class="share"></td><td class="norm"></td></tr>`).join(""))
+  return `<table class="arrivals" data-side="${i}"><caption></caption>${lines.join("")}</table>`
+}
+
+function measure(root, data, kept) {
+  const row = root.querySelector(".step input").value
+  root.querySelector(".step output").textContent = `${data.steps[row]} of ${data.steps.at(-1)}`
+  data.sides.forEach(({ measured }, i) => {
+    if (!measured) return
+    const section = root.querySelector(`.drawn${i}`)
+    const end = measured.last < data.steps[row] ? `at its last step, ${measured.last}` : `step ${data.steps[row]}`
+    section.querySelector("caption").textContent = `${measured.label}, ${end}`
+    for (const [name, shares] of Object.entries(measured.share)) {
+      const [share, norm] = [shares[row], measured.norm[name][row]]
+      const words = share === null ? "–" : `${Math.round(100 * share)} %`
+      const way = section.querySelector(`.way[data-part="${name}"]`)
+      way.querySelector("path").style.strokeWidth = data.widest * (share ?? 0)
+      way.querySelector("text").textContent = words
+      const line = section.querySelector(`tr[data-part="${name}"]`)
+      line.querySelector(".share").textContent = words
+      line.querySelector(".norm").textContent = norm === null ? "no number" : `norm ${norm.toPrecision(3)}`
+    }
+  })
 }
 
 function stack(side, i, view) {
   const several = side.runs.length > 1
   return `<h4>The whole stack${several ? ": choose which blocks to draw" : ""}</h4>
-    <div class="block stack ${several ? "several" : ""}" data-side="${i}">${side.stack[view]}</div>`
+    <div class="block stack ${several ? "several" : ""}" data-side="${i}">${side.stack[view] ?? side.stack.backward}</div>`
 }
 
 // Where a stack has several runs of blocks, a click on one draws its last block.

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from core.diagram import View, alike, block_svg, stack_svg, upper, which
+from core.diagram import WIDEST, View, alike, block_svg, stack_svg, upper, which
 from core.mathml import math
 from core.pair import Pair
 from core.placement import Placement
@@ -33,6 +33,7 @@ def compare(pair: Pair, runs: list[Run | None]) -> None:
         ],
         "steps": steps,
         "step": pair.step,
+        "widest": WIDEST,
         "title": f"Block {pair.drawn} of {pair.layers}",
         "drawn": pair.drawn,
         "view": pair.view,

@@ -1,4 +1,4 @@
-"""What runs have measured of the two placements: where the backward signal came from, and what the Jacobians kept of it."""
+"""What runs have measured of the two placements: where the backward signal came from, and what the Jacobians keep of it."""
 
 from typing import Any
 
@@ -13,28 +13,57 @@ from core.pair import Pair
 from core.placement import Placement
 from core.presets import ARTICLE
 from core.run import Run
-from core.signal import Ways, ways
+from core.signal import ways
+from pages.ui import placements
 from pages.ui.results import result
 from pages.ui.verbatim import verbatim
 
 SIDES = ("left", "right")
 STEPS_SHOWN = 500
 FORMULA = r"""
-\frac{\partial\ell}{\partial v} \;=\; \underbrace{\alpha\,u}_{\text{along the stream}} \;+\; \underbrace{J_{\text{branch}}^{\top}\,u}_{\text{through the branch}}
-\qquad\qquad
-\text{share of the stream} \;=\; \frac{\lVert \alpha u \rVert^2}{\lVert \alpha u \rVert^2 + \lVert J_{\text{branch}}^{\top} u \rVert^2}
+\frac{\partial\ell}{\partial v}
+= \underbrace{\alpha\,u}_{\text{along the stream}} + \underbrace{J_{\text{branch}}^{\top}\,u}_{\text{through the branch}}
+\qquad\quad
+\text{share of the stream}
+= \frac{\lVert \alpha u \rVert^2}{\lVert \alpha u \rVert^2 + \lVert J_{\text{branch}}^{\top} u \rVert^2}
 """
 
 
-def run_of(pair: Pair, side: str) -> tuple[list[RunConfig], RunConfig | None]:
-    """The stored runs of a side's placement, the article's first, and the one that is shown."""
-    stored = store.finished(getattr(pair, side), pair.layers)
-    stored.sort(key=lambda config: ARTICLE.index(config) if config in ARTICLE else len(ARTICLE))
-    return stored, getattr(pair, f"{side}_run") or next(iter(stored), None)
+def stored(pair: Pair, side: str) -> list[RunConfig]:
+    """The stored runs of a side's placement, the article's first."""
+    found = store.finished(getattr(pair, side), pair.layers)
+    return sorted(found, key=lambda config: ARTICLE.index(config) if config in ARTICLE else len(ARTICLE))
 
 
-def finished(config: RunConfig | None) -> Run | None:
+def chosen(pair: Pair, side: str) -> RunConfig | None:
+    config: RunConfig | None = getattr(pair, f"{side}_run")
+    return config or next(iter(stored(pair, side)), None)
+
+
+def run_of(pair: Pair, side: str) -> Run | None:
+    """The finished run whose measurements a side shows."""
+    config = chosen(pair, side)
     return result(0, "", config).run if config else None
+
+
+def choice(pair: Pair, side: str) -> None:
+    """Which stored run of the placement it is; where there is none, the way to one."""
+    placement, options, config = pair.placements[SIDES.index(side)], stored(pair, side), chosen(pair, side)
+    if config is None:
+        st.info(f"No finished run of {placement.title} at this depth is stored here yet.", icon=":material/hourglass_empty:")
+        train(RunConfig(placement=placement.name, layers=pair.layers))
+        return
+    missing = config not in options
+    options = [config, *options] if missing else options
+    placements.run(pair, f"{side}_run", f"Run of {placement.title}", config, dict(zip(options, labels(options), strict=True)))
+    if missing:
+        st.info("This run is not stored here.", icon=":material/hourglass_empty:")
+        train(config)
+
+
+def train(config: RunConfig) -> None:
+    query = {"run1": config.to_url()}
+    st.page_link("pages/lab/train.py", label="Train it", icon=":material/play_arrow:", query_params=query)
 
 
 def steps_shown(runs: list[Run | None]) -> list[int]:
@@ -43,8 +72,19 @@ def steps_shown(runs: list[Run | None]) -> list[int]:
     return sorted({round(step) for step in np.linspace(1, longest, min(longest, STEPS_SHOWN))})
 
 
+def shares(placement: Placement, pair: Pair, run: Run, step: int) -> dict[str, float]:
+    """At a step, or at the run's last one before it."""
+    found = ways(run.history, placement.block(pair.drawn, pair.layers), pair.drawn)
+    return {name: float(share_s[min(step, len(run.history)) - 1]) for name, share_s in found.share_s.items()}
+
+
+def exported(pair: Pair, placement: Placement, run: Run | None) -> dict[str, float] | None:
+    """The shares that a file of the drawing shows."""
+    return shares(placement, pair, run, pair.step) if run and pair.view == "measured" else None
+
+
 def measured(placement: Placement, pair: Pair, run: Run | None, steps: list[int]) -> dict[str, Any] | None:
-    """For the component: a drawing with bands, and the shares and norms of every way at these steps; null where there is no number."""
+    """For the component: a drawing with bands, and each way's share and norm at these steps; null where there is no number."""
     if run is None:
         return None
     spec = placement.block(pair.drawn, pair.layers)
@@ -53,55 +93,52 @@ def measured(placement: Placement, pair: Pair, run: Run | None, steps: list[int]
     return {
         "label": labels([run.config])[0],
         "last": len(run.history),
-        "svg": block_svg(spec, "backward", placement.dual_stream, shares(found, int(rows[0]))),
-        "share": {name: numbers(share_s[rows], 4) for name, share_s in found.share_s.items()},
-        "norm": {name: numbers(norm_s[rows], None) for name, norm_s in found.norm_s.items()},
+        "svg": block_svg(spec, "backward", placement.dual_stream, shares(placement, pair, run, 1)),
+        "share": {name: numbers(share_s[rows]) for name, share_s in found.share_s.items()},
+        "norm": {name: numbers(norm_s[rows]) for name, norm_s in found.norm_s.items()},
     }
 
 
-def shares(found: Ways, row: int) -> dict[str, float]:
-    return {name: float(share_s[row]) for name, share_s in found.share_s.items()}
-
-
-def numbers(values: np.ndarray, digits: int | None) -> list[float | None]:
-    return [None if np.isnan(value) else round(value, digits) if digits else float(f"{value:.4g}") for value in values.tolist()]
+def numbers(values: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(value) else float(f"{value:.4g}") for value in values]
 
 
 def explained() -> None:
     st.markdown(
-        "**How the signal is measured.** Where a branch leaves the stream, the gradient of the loss ℓ by what stands there, "
-        "$v$ ($x$ or $h$), is a sum over the ways back from the addition, where the gradient is $u$:"
+        "**How the signal is measured.** Where a branch leaves the stream, the gradient of the loss ℓ by what stands there, $v$ "
+        "(that is $x$ or $h$), is a sum over the ways back from the addition, where the gradient is $u$:"
     )
     st.latex(FORMULA)
-    st.markdown(
-        "The norms ‖·‖ are over every number of every token of the step's batch, and were recorded in every step. "
-        "$J_{\\text{branch}}$ is the Jacobian of the whole branch with its norms and its gate. "
-        "The two terms may also point the same or opposite ways: the shares compare their sizes. "
-        "Where a placement has a third way (B2T), it counts in the same manner."
-    )
-
-
-def spectra(pair: Pair, titles: list[str], runs: list[Run | None]) -> None:
-    """The singular values of the stack's and of the drawn block's Jacobian, in both runs, on one scale."""
-    known = [run.singular_values for run in runs if run and run.singular_values is not None]
-    st.markdown("##### What a Jacobian keeps of each direction")
     st.caption(
-        "Singular values, largest first, of the first token of the run's first sequence; it attends to itself alone, so the Jacobian is one "
-        "matrix of D × D with every way in it. At 1 a direction passes unchanged. Values below 10⁻⁹, where rounding is all there is, are left out: "
-        "each norm on the stream takes two directions away, the mean and the length."
+        "‖·‖ is over all numbers of all tokens of the step's batch, recorded in every step. J_branch is the Jacobian of the whole branch, "
+        "its norms and its gate included. A share compares the sizes of the terms; whether they point the same way, it does not say."
     )
-    domain = figures.spectrum_domain(known)
-    for column, title, run, side in zip(st.columns(2, gap="large"), titles, runs, SIDES, strict=True):
+
+
+def spectra(pair: Pair, runs: list[Run | None]) -> None:
+    """The singular values of the stack's and of the drawn block's Jacobian, in both runs, on one scale."""
+    domain = figures.spectrum_domain([run.singular_values for run in runs if run and run.singular_values is not None])
+    st.markdown(
+        "**What the Jacobian keeps of each direction.** Its singular values, the largest first: at 1 a direction passes unchanged. "
+        "They are those of the first token of the run's first sequence, which attends to itself alone, so that one D × D matrix has every "
+        "way in it and the stack's is the product of the blocks'."
+    )
+    for column, placement, run, side in zip(st.columns(2, gap="large"), pair.placements, runs, SIDES, strict=True):
         with column:
-            if run is None:
-                continue
-            if run.singular_values is None:
-                st.caption(f"{verbatim(labels([run.config])[0])}: not measured in this run.")
-                continue
-            before, after = run.singular_values
-            for row, what in ((0, "The whole stack, ∂x_L/∂x₀"), (pair.drawn, f"Block {pair.drawn}, ∂x′/∂x")):
-                chart = figures.spectrum_chart(before[row], after[row], domain, f"{title}: {what[0].lower()}{what[1:]}")
-                alt = f"Singular values of {what} of {title}, before and after training."
-                st.altair_chart(chart, width="stretch", key=f"spectrum_{side}_{row > 0}", alt=alt)
-            if not np.isfinite(after).all():
-                st.caption("After its last step the run has parameters that are no numbers, and so no Jacobian.")
+            if run and run.singular_values is not None:
+                spectrum(pair, placement.title, run.singular_values, domain, side)
+            elif run:
+                st.caption(f"{verbatim(labels([run.config])[0])} was trained without measuring them.")
+
+
+def spectrum(pair: Pair, title: str, values: np.ndarray, domain: tuple[float, float], side: str) -> None:
+    before, after = values
+    for row, what in ((0, "the whole stack"), (pair.drawn, f"block {pair.drawn}")):
+        chart = figures.spectrum_chart(before[row], after[row], domain, f"{title}: {what}")
+        alt = f"Singular values of the Jacobian of {what} in {title}, before and after training."
+        st.altair_chart(chart, width="stretch", key=f"spectrum_{side}_{row > 0}", alt=alt)
+        nil = [int((values < figures.NIL).sum()) for values in (before[row], after[row])]
+        if any(nil):
+            st.caption(f"Below 10⁻⁹, and so not shown: {nil[0]} of {len(before[row])} before training, {nil[1]} after.")
+    if not np.isfinite(after).all():
+        st.caption("The run ended with parameters that are no numbers, so it has no Jacobian after training.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.config import LIMITS
+from core.config import LIMITS, RunConfig
 from core.design import Design, changed_part, is_design, placement_of
 from core.diagram import Theme, block_svg, describe, png, resolved, stack_svg
 from core.pair import Pair
@@ -115,6 +115,10 @@ def final_norm(current: Pair) -> None:
         help=about,
         width="content",
     )
+
+
+def run(current: Pair, name: str, label: str, config: RunConfig, names: dict[RunConfig, str]) -> None:
+    widget(st.selectbox, name, label, name, config, first, options=list(names), format_func=names.__getitem__)
 
 
 def choice(current: Pair, name: str, label: str) -> None:
