@@ -6,7 +6,7 @@ it compiles nothing.
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 from core.config import RunConfig
 from core.design import placement_of
 from core.engine.data import sequences, start_tokens_sb
-from core.engine.devices import DeviceKind, devices
+from core.engine.devices import DeviceKind, devices, divided
 from core.engine.initialization import initial_parameters, parameter_shapes
 from core.engine.model import Scales, Streams, forward
 from core.history import History, learning_rate_s
@@ -116,44 +116,53 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 
     Raises DeviceError where the device is not there.
     """
+    on = divided(devices(device), config.batch)
+    return compiled(untraced(config), placement_of(config.placement).stack(config.layers), tuple(on[:device_count]))
+
+
+def untraced(config: RunConfig) -> RunConfig:
+    """The configuration with its traced fields, and its placement, set to a fixed value: a `Stack` stands for the placement."""
     plain = RunConfig()
-    shape = replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
-    return compiled(shape, placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count]))
+    return replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
 
 
 @lru_cache(maxsize=PROGRAMS)
 def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
-    """`shape` is a configuration whose traced fields, and its placement, are set to a fixed value: `stack` stands for the placement."""
-    started = time.perf_counter()
+    """`shape` is an `untraced` configuration."""
     mesh = Mesh(np.array(on), "batch")
-    sharded = jax.shard_map(
-        partial(run_chunk, config=shape, stack=stack),
-        mesh=mesh,
-        in_specs=(P(), P(), P(None, "batch"), P(), P()),
-        out_specs=P(),
-        check_vma=False,  # `train_step` averages the gradients itself, once, not per parameter and block
-    )
-    state, scales = abstract_arguments(shape, stack)
-    start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
-    rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
-    program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(on[0].platform))
-    executable = program.lower(state, scales, start_cb, rate_c, count).compile()
-    return Program(executable, mesh, time.perf_counter() - started)
+    specs = (P(), P(), P(None, "batch"), P(), P())
+    return built(partial(run_chunk, config=shape, stack=stack), mesh, specs, P(), abstract_arguments(shape, stack))
 
 
-def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[State, list[Scales]]:
+def built(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, arguments: tuple[Any, ...]) -> Program:
+    """The program that runs `chunk` on every device of the mesh, each with its shard of the arguments."""
+    started = time.perf_counter()
+    # `train_step` averages the gradients itself, once, not per parameter and block
+    sharded = jax.shard_map(chunk, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+    program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(mesh.devices.flat[0].platform))
+    return Program(program.lower(*arguments).compile(), mesh, time.perf_counter() - started)
+
+
+def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
+    """The shapes of what `run_chunk` takes."""
     parameters = parameter_shapes(shape, stack)
     scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in stack.segments]
-    return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales
+    start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
+    rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+    return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales, start_cb, rate_c, count
+
+
+def beginning(config: RunConfig) -> tuple[State, list[Scales]]:
+    """What a run starts from, on the host, and its placement's scales."""
+    parameters = initial_parameters(config)
+    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
+    return State(parameters, zeros), [Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)]
 
 
 def train(config: RunConfig, program: Program) -> Iterator[History]:
     """The run's history, chunk by chunk as it is computed; it ends early where the run diverges. All is set up when this returns."""
     everywhere, split = (NamedSharding(program.mesh, spec) for spec in (P(), P(None, "batch")))
-    parameters = initial_parameters(config)
-    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
-    state = jax.device_put(State(parameters, zeros), everywhere)
-    scales = jax.device_put([Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)], everywhere)
+    state, scales = jax.device_put(beginning(config), everywhere)
     return chunks(config, program, split, state, scales)
 
 
@@ -170,8 +179,12 @@ def chunks(config: RunConfig, program: Program, split: NamedSharding, state: Sta
         yield chunk
         step += len(chunk)
         diverged = chunk.diverged_at is not None
-        pace = (time.perf_counter() - started) / len(chunk)
-        count = min(max(round(CHUNK_SECONDS / pace), 1), CHUNK)
+        count = affordable((time.perf_counter() - started) / len(chunk))
+
+
+def affordable(pace: float) -> int:
+    """How many steps of this many seconds each a call should run."""
+    return min(max(round(CHUNK_SECONDS / pace), 1), CHUNK)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
