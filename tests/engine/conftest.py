@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
+from typing import Any
 
 import jax
 import pytest
@@ -65,3 +66,17 @@ def history_of() -> Callable[..., History]:
         return reduce(add, train(config, compile_program(config, "cpu", device_count)))
 
     return history
+
+
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """An entry for each compilation by XLA from here on."""
+    seen: list[str] = []
+
+    def listen(event: str, duration: float, **details: Any) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)

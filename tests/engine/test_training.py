@@ -1,6 +1,6 @@
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -97,20 +97,6 @@ def test_what_is_kept_for_the_backward_pass_does_not_change_the_numbers(
 
 def test_one_device_and_several_agree(tiny: RunConfig, history_of: HistoryOf) -> None:
     assert_equal(history_of(tiny, 1), history_of(tiny), rtol=1e-4)
-
-
-@pytest.fixture
-def compilations() -> Iterator[list[str]]:
-    """An entry for each compilation by XLA from here on."""
-    seen: list[str] = []
-
-    def listen(event: str, duration: float, **details: Any) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield seen
-    jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.parametrize("change", [{"learning_rate": 1e-2}, {"warmup": 0.5}, {"seed": 99}, {"steps": 9}])
