@@ -109,17 +109,19 @@ def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, b
     try:
         bar.set_description(f"{label}: compiling")
         program = training.compile_program(config, device)
-        chunks = () if stop.is_set() else training.train(config, program)
+        if stop.is_set():
+            return Result(label, config, history, None)
+        training_run = training.Training(config, program)
         bar.set_description(label)
         bar.unpause()  # its estimate is one of training
         started = time.perf_counter()
-        for chunk in chunks:
+        for chunk in training_run:
             history = history + chunk
             bar.update(len(chunk))
             if stop.is_set():
                 break
         if len(history) == config.steps or history.diverged_at:
-            run = training.finished(config, history, program, time.perf_counter() - started)
+            run = training_run.finished(history, time.perf_counter() - started)
     except DeviceError as error:
         raise ConfigError(str(error)) from error
     except JaxRuntimeError as error:

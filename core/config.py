@@ -130,6 +130,12 @@ class RunConfig:
         return shlex.join(words)
 
 
+def untraced(config: RunConfig) -> RunConfig:
+    """The configuration with its traced fields, and its placement, set to a fixed value: a `Stack` stands for the placement."""
+    plain = RunConfig()
+    return replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
+
+
 def legal(name: str, value: Any) -> Any:
     """`value` in the type of the field `name`. Raises ConfigError where the field cannot have it."""
     if name == "placement" and isinstance(value, str) and is_design(value):

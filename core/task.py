@@ -45,11 +45,11 @@ def compute(settings: dict[str, Any]) -> bytes:
 
         tell("compiling")
         program = training.compile_program(config)
-        chunks = training.train(config, program)
+        run = training.Training(config, program)
         tell("training")
         history = untold = History.empty(config.layers)
         started, told = time.perf_counter(), -math.inf
-        for chunk in chunks:
+        for chunk in run:
             if not wanted(worker, key):
                 return b""
             history, untold = history + chunk, untold + chunk
@@ -57,7 +57,7 @@ def compute(settings: dict[str, Any]) -> bytes:
             if now - told >= EVENT_SECONDS:
                 tell("training", rows=packed(untold), steps=len(history), seconds=now - started)
                 untold, told = History.empty(config.layers), now
-        return training.finished(config, history, program, time.perf_counter() - started).to_parquet()
+        return run.finished(history, time.perf_counter() - started).to_parquet()
 
 
 def wanted(worker: Any, key: Any) -> bool:

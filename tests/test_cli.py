@@ -43,7 +43,7 @@ def config_of(command: str) -> RunConfig:
 
 def history_of(config: RunConfig) -> History:
     history = History.empty(config.layers)
-    for chunk in training.train(config, training.compile_program(config)):
+    for chunk in training.Training(config, training.compile_program(config)):
         history = history + chunk
     return history
 
@@ -350,16 +350,16 @@ def test_the_article_draws_its_plot(suffix: str, start: bytes, tmp_path: Path) -
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, chunks: int, run: int = 1) -> None:
     """Sends what Ctrl-C sends, once that run has computed as many chunks."""
-    train, runs = training.train, iter(range(1, 10))
+    chunks_of, runs = training.Training.__iter__, iter(range(1, 10))
 
-    def interrupted(*arguments: Any) -> Iterator[History]:
+    def interrupted(training: Any) -> Iterator[History]:
         this = next(runs)
-        for number, chunk in enumerate(train(*arguments), 1):
+        for number, chunk in enumerate(chunks_of(training), 1):
             if (this, number) == (run, chunks):
                 signal.raise_signal(signal.SIGINT)
             yield chunk
 
-    monkeypatch.setattr(training, "train", interrupted)
+    monkeypatch.setattr(training.Training, "__iter__", interrupted)
 
 
 def test_ctrl_c_keeps_the_steps_so_far(
@@ -400,7 +400,7 @@ def test_ctrl_c_while_compiling_leaves_older_files_alone(
         return compile_program(*arguments)
 
     monkeypatch.setattr(training, "compile_program", interrupted)
-    monkeypatch.setattr(training, "train", nothing_is_computed)
+    monkeypatch.setattr(training, "Training", nothing_is_computed)
     (tmp_path / "a.csv").write_text("older")
     assert cli.main([*shlex.split(TINY), "--json", "--csv", str(tmp_path / "a.csv")]) == 130
     assert (tmp_path / "a.csv").read_text() == "older"

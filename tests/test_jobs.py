@@ -21,7 +21,7 @@ from core import job, jobs, pace, store, task
 from core.cluster import LOCAL
 from core.config import ConfigError, RunConfig
 from core.engine import training
-from core.engine.training import Program, compile_program, train
+from core.engine.training import Training, compile_program
 from core.history import History
 from core.jobs import Jobs, JobsError, QueueFull, Status
 
@@ -35,7 +35,7 @@ def fresh() -> RunConfig:
 
 
 def trained(config: RunConfig) -> History:
-    return reduce(add, train(config, compile_program(config)))
+    return reduce(add, Training(config, compile_program(config)))
 
 
 def assert_same(history: History, other: History) -> None:
@@ -70,7 +70,7 @@ class Gate:
         self.left: list[RunConfig] = []
         self.done = 0  # steps of all runs
 
-    def train(self, config: RunConfig, program: Program) -> Iterator[History]:
+    def train(self, config: RunConfig) -> Iterator[History]:
         self.begun.append(config)
         try:
             for _ in range(config.steps):
@@ -87,7 +87,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate()
-    monkeypatch.setattr(training, "train", gate.train)
+    monkeypatch.setattr(Training, "__iter__", lambda run: gate.train(run.config))
     yield gate
     gate.open()
     until(lambda: len(gate.left) == len(gate.begun))
@@ -137,7 +137,7 @@ def test_the_history_grows_while_it_trains(queue: Jobs, gate: Gate) -> None:
 
 def test_a_run_that_diverges_is_finished(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     config = fresh()
-    monkeypatch.setattr(training, "train", lambda config, program: iter([rows(2), rows(1, np.inf)]))
+    monkeypatch.setattr(Training, "__iter__", lambda _: iter([rows(2), rows(1, np.inf)]))
     queue.submit(config, "ann")
     assert end(queue, config).phase == "finished"
     assert store.load(config).history.diverged_at == 3
@@ -325,7 +325,7 @@ def test_a_cancelled_run_can_be_run_again_while_it_is_still_stopping(queue: Jobs
 
 
 def test_many_runs_leave_little_behind(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "train", lambda config, program: iter([rows(1)] * STEPS))
+    monkeypatch.setattr(Training, "__iter__", lambda _: iter([rows(1)] * STEPS))
     runs = [fresh() for _ in range(jobs.KEPT + 10)]
     for config in runs:
         queue.submit(config, "ann")

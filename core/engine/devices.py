@@ -15,17 +15,21 @@ class DeviceError(RuntimeError):
     """The asked device is not there; its text is one sentence for the user."""
 
 
-def devices(kind: DeviceKind, batch: int) -> list[jax.Device]:
-    """As many devices of a kind as divide the batch evenly. `auto` prefers a GPU.
+def devices(kind: DeviceKind) -> list[jax.Device]:
+    """All devices of a kind. `auto` prefers a GPU.
 
     Raises DeviceError where `gpu` is asked for and JAX finds none.
     """
     try:
-        found = jax.devices("cpu") if kind == "cpu" else jax.devices("gpu")
+        return jax.devices("cpu") if kind == "cpu" else jax.devices("gpu")
     except RuntimeError:
         if kind == "gpu":
             raise DeviceError(
                 'JAX finds no GPU here; on Linux with an NVIDIA driver, pip install "jax[cuda13]" adds its GPU backend.'
             ) from None
-        found = jax.devices("cpu")
-    return found[: max(count for count in range(1, len(found) + 1) if batch % count == 0)]
+        return jax.devices("cpu")
+
+
+def divided(among: list[jax.Device], batch: int) -> list[jax.Device]:
+    """As many of these devices as divide the batch evenly."""
+    return among[: max(count for count in range(1, len(among) + 1) if batch % count == 0)]

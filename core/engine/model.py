@@ -178,13 +178,17 @@ def update_ratio(before_nd: jax.Array, after_nd: jax.Array) -> jax.Array:
     return (jnp.linalg.norm(after_nd - before_nd, axis=-1) / jnp.linalg.norm(before_nd, axis=-1)).mean()
 
 
+def dense_bytes(stream_size: int) -> int:
+    """Of what qkv, attention_output, mlp_in and mlp_out compute in all blocks, for streams of this many numbers in all."""
+    return (3 + 1 + 4 + 1) * stream_size * 4
+
+
 def recomputed(stream_size: int) -> Callable[..., bool]:
     """What of a block the backward pass keeps, for streams of this many numbers in all. The rest it computes anew, which costs less than
     the memory traffic of keeping it (docs/performance.md).
     """
-    kept = (3 + 1 + 4 + 1) * stream_size * 4  # bytes of qkv, attention_output, mlp_in and mlp_out
     policies = jax.checkpoint_policies
-    return policies.dots_with_no_batch_dims_saveable if kept <= KEPT_BYTES else policies.nothing_saveable
+    return policies.dots_with_no_batch_dims_saveable if dense_bytes(stream_size) <= KEPT_BYTES else policies.nothing_saveable
 
 
 def normalized(parameters: Any, config: RunConfig, x_nd: jax.Array) -> Any:

@@ -6,8 +6,8 @@ it compiles nothing.
 
 import platform
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -20,11 +20,12 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from core.config import RunConfig
+from core.config import RunConfig, untraced
 from core.design import placement_of
 from core.engine.data import sequences, start_tokens_sb
-from core.engine.devices import DeviceKind, devices
+from core.engine.devices import DeviceKind, devices, divided
 from core.engine.initialization import initial_parameters, parameter_shapes
+from core.engine.jacobian import singular_values
 from core.engine.model import Scales, Streams, forward, taps
 from core.history import History, learning_rate_s
 from core.pace import matrix_gflops
@@ -120,68 +121,84 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 
     Raises DeviceError where the device is not there.
     """
-    return compiled(
-        untraced(config), placement_of(config.placement).stack(config.layers), tuple(devices(device, config.batch)[:device_count])
-    )
-
-
-def untraced(config: RunConfig) -> RunConfig:
-    """The configuration with a fixed value for all that a program takes as an argument, and for the placement, whose Stack it knows."""
-    plain = RunConfig()
-    return replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
+    on = divided(devices(device), config.batch)
+    return compiled(untraced(config), placement_of(config.placement).stack(config.layers), tuple(on[:device_count]))
 
 
 @lru_cache(maxsize=PROGRAMS)
 def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
-    """`shape` is what `untraced` gives; `stack` stands for the placement."""
-    started = time.perf_counter()
+    """`shape` is an `untraced` configuration."""
     mesh = Mesh(np.array(on), "batch")
-    sharded = jax.shard_map(
-        partial(run_chunk, config=shape, stack=stack),
-        mesh=mesh,
-        in_specs=(P(), P(), P(None, "batch"), P(), P()),
-        out_specs=P(),
-        check_vma=False,  # `train_step` averages the gradients itself, once, not per parameter and block
-    )
-    state, scales = abstract_arguments(shape, stack)
-    start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
-    rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
-    program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(on[0].platform))
-    executable = program.lower(state, scales, start_cb, rate_c, count).compile()
-    return Program(executable, mesh, time.perf_counter() - started)
+    specs = (P(), P(), P(None, "batch"), P(), P())
+    return built(partial(run_chunk, config=shape, stack=stack), mesh, specs, P(), abstract_arguments(shape, stack))
 
 
-def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[State, list[Scales]]:
+def built(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, arguments: tuple[Any, ...]) -> Program:
+    """The program that runs `chunk` on every device of the mesh, each with its shard of the arguments."""
+    started = time.perf_counter()
+    # `train_step` averages the gradients itself, once, not per parameter and block
+    sharded = jax.shard_map(chunk, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+    program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(mesh.devices.flat[0].platform))
+    return Program(program.lower(*arguments).compile(), mesh, time.perf_counter() - started)
+
+
+def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
+    """The shapes of what `run_chunk` takes."""
     parameters = parameter_shapes(shape, stack)
     scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in stack.segments]
-    return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales
+    start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
+    rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+    return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales, start_cb, rate_c, count
 
 
-def train(config: RunConfig, program: Program) -> Iterator[History]:
-    """The run's history, chunk by chunk as it is computed; it ends early where the run diverges. All is set up when this returns."""
-    everywhere, split = (NamedSharding(program.mesh, spec) for spec in (P(), P(None, "batch")))
+def beginning(config: RunConfig) -> tuple[State, list[Scales]]:
+    """What a run starts from, on the host, and its placement's scales."""
     parameters = initial_parameters(config)
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
-    state = jax.device_put(State(parameters, zeros), everywhere)
-    scales = jax.device_put([Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)], everywhere)
-    return chunks(config, program, split, state, scales)
+    return State(parameters, zeros), [Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)]
 
 
-def chunks(config: RunConfig, program: Program, split: NamedSharding, state: State, scales: list[Scales]) -> Iterator[History]:
-    start_sb, rate_s = start_tokens_sb(config), learning_rate_s(config)
-    step, count, diverged = 0, 1, False
-    while step < config.steps and not diverged:
-        started = time.perf_counter()
-        count = min(count, config.steps - step)
-        start_cb = jax.device_put(padded(start_sb[step : step + count]), split)
-        rate_c = padded(rate_s[step : step + count].astype(np.float32))
-        state, records, done = program.run_chunk(state, scales, start_cb, rate_c, np.int32(count))
-        chunk = as_history(jax.device_get(records), int(done), rate_s[step:])
-        yield chunk
-        step += len(chunk)
-        diverged = chunk.diverged_at is not None
-        pace = (time.perf_counter() - started) / len(chunk)
-        count = min(max(round(CHUNK_SECONDS / pace), 1), CHUNK)
+class Training:
+    """A run that is trained by iterating over it: its history, chunk by chunk as it is computed, ending early where the run diverges.
+
+    All is set up, and measured before the first step, when this returns.
+    """
+
+    def __init__(self, config: RunConfig, program: Program) -> None:
+        self.config, self.program = config, program
+        state, scales = beginning(config)
+        self.singular_values = singular_values(config, state.parameters)  # before the first step
+        self.state, self.scales = jax.device_put((state, scales), NamedSharding(program.mesh, P()))
+
+    def __iter__(self) -> Iterator[History]:
+        config, split = self.config, NamedSharding(self.program.mesh, P(None, "batch"))
+        start_sb, rate_s = start_tokens_sb(config), learning_rate_s(config)
+        step, count, diverged = 0, 1, False
+        while step < config.steps and not diverged:
+            started = time.perf_counter()
+            count = min(count, config.steps - step)
+            start_cb = jax.device_put(padded(start_sb[step : step + count]), split)
+            rate_c = padded(rate_s[step : step + count].astype(np.float32))
+            self.state, records, done = self.program.run_chunk(self.state, self.scales, start_cb, rate_c, np.int32(count))
+            chunk = as_history(jax.device_get(records), int(done), rate_s[step:])
+            yield chunk
+            step += len(chunk)
+            diverged = chunk.diverged_at is not None
+            count = affordable((time.perf_counter() - started) / len(chunk))
+
+    def finished(self, history: History, seconds: float) -> Run:
+        """The run after its last step, with what is to be known of how it was computed; `seconds` is the time of its training."""
+        devices = self.program.mesh.devices.ravel()
+        versions = {"python": platform.python_version()} | {name: version(name) for name in ("jax", "flax", "optax", "numpy")}
+        after = singular_values(self.config, self.state.parameters)
+        device = f"{len(devices)} x {devices[0].device_kind}"
+        facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions)
+        return Run(self.config, history, facts, np.stack([self.singular_values, after]))
+
+
+def affordable(pace: float) -> int:
+    """How many steps of this many seconds each a call should run."""
+    return min(max(round(CHUNK_SECONDS / pace), 1), CHUNK)
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
@@ -193,12 +210,3 @@ def as_history(records: Any, done: int, rate_s: np.ndarray) -> History:
     signal_4cl = np.moveaxis(records.signal_l22.reshape(-1, records.signal_l22.shape[1], 4), 2, 0)
     measured = (streams.rms_l, records.block_gradient_norm_l, streams.update_ratio_l, *signal_4cl)
     return History(records.loss[:done], records.gradient_norm[:done], rate_s[:done], *(rows[:done] for rows in measured))
-
-
-def finished(config: RunConfig, history: History, program: Program, seconds: float) -> Run:
-    """The run with what is to be known of how it was computed; `seconds` is the time of its training."""
-    devices = program.mesh.devices.ravel()
-    versions = {"python": platform.python_version()} | {name: version(name) for name in ("jax", "flax", "optax", "numpy")}
-    return Run(
-        config, history, Facts(f"{len(devices)} x {devices[0].device_kind}", program.compile_seconds, seconds, matrix_gflops(), versions)
-    )

@@ -38,7 +38,7 @@ def own_way(perturbation: int) -> History:
 def engine(perturbation: int, device_count: int | None) -> History:
     program = training.compile_program(CONFIG, "cpu", device_count)
     with patch.object(training, "initial_parameters", lambda config: perturbed(initial_parameters(config), perturbation)):
-        return reduce(add, training.train(CONFIG, program))
+        return reduce(add, training.Training(CONFIG, program))
 
 
 PROGRAMS = {

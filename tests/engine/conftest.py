@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
+from typing import Any
 
 import jax
 import pytest
 
 from core.config import RunConfig
-from core.engine.training import compile_program, train
+from core.engine.training import Training, compile_program
 from core.history import History
 from core.placement import PLACEMENTS, BlockSpec, Placement, Structure
 
@@ -62,6 +63,20 @@ def history_of() -> Callable[..., History]:
     """Trains a run on the CPU: (configuration, device count or None for all) to its history."""
 
     def history(config: RunConfig, device_count: int | None = None) -> History:
-        return reduce(add, train(config, compile_program(config, "cpu", device_count)))
+        return reduce(add, Training(config, compile_program(config, "cpu", device_count)))
 
     return history
+
+
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """An entry for each compilation by XLA from here on."""
+    seen: list[str] = []
+
+    def listen(event: str, duration: float, **details: Any) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)

@@ -5,18 +5,18 @@ import sys
 import jax
 import pytest
 
-from core.engine.devices import devices
+from core.engine.devices import devices, divided
 
 
 @pytest.mark.parametrize(("batch", "count"), [(1, 1), (6, 3), (7, 1), (24, 4), (25, 1)])
 def test_the_batch_is_split_evenly_over_as_many_devices_as_divide_it(monkeypatch: pytest.MonkeyPatch, batch: int, count: int) -> None:
     monkeypatch.setattr(jax, "devices", lambda kind: [f"{kind} {i}" for i in range(4)])
-    assert devices("cpu", batch) == [f"cpu {i}" for i in range(count)]
+    assert divided(devices("cpu"), batch) == [f"cpu {i}" for i in range(count)]
 
 
 def test_auto_prefers_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "devices", lambda kind: [kind])
-    assert devices("auto", 4) == ["gpu"]
+    assert devices("auto") == ["gpu"]
 
 
 def test_the_cpu_has_a_device_for_every_core() -> None:
@@ -26,9 +26,9 @@ def test_the_cpu_has_a_device_for_every_core() -> None:
 def test_without_a_gpu_auto_falls_back_and_gpu_says_what_to_install() -> None:
     program = """
 from core.engine.devices import DeviceError, devices
-assert devices("auto", 1)[0].platform == "cpu"
+assert devices("auto")[0].platform == "cpu"
 try:
-    devices("gpu", 1)
+    devices("gpu")
 except DeviceError as error:
     print(error)
 """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.config import RunConfig
-from core.engine.training import compile_program, train
+from core.engine.training import Training, compile_program
 from core.history import History
 from core.placement import PLACEMENTS
 
@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "data" / "first_steps.json"
 
 @cache
 def history(config: RunConfig) -> History:
-    return reduce(add, train(config, compile_program(config, "cpu")))
+    return reduce(add, Training(config, compile_program(config, "cpu")))
 
 
 def start(name: str) -> tuple[np.ndarray, np.ndarray]:

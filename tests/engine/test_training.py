@@ -1,6 +1,6 @@
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from core.config import RunConfig
 from core.engine import baseline, model, training
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
-from core.engine.training import PROGRAMS, compile_program, compiled, train
+from core.engine.training import PROGRAMS, Training, compile_program, compiled
 from core.history import History, outcome, verdict
 from core.placement import PLACEMENTS
 from tests.engine import restatement
@@ -72,9 +72,9 @@ def test_numbers_do_not_depend_on_how_steps_are_chunked(tiny: RunConfig, monkeyp
     config = replace(tiny, steps=training.CHUNK + 9, warmup=1.0)
     program = compile_program(config, "cpu")
     monkeypatch.setattr(training, "CHUNK_SECONDS", 0.0)
-    one_by_one = list(train(config, program))
+    one_by_one = list(Training(config, program))
     monkeypatch.setattr(training, "CHUNK_SECONDS", 3600.0)
-    at_once = list(train(config, program))
+    at_once = list(Training(config, program))
     assert [len(chunk) for chunk in one_by_one] == [1] * config.steps
     assert [len(chunk) for chunk in at_once] == [1, training.CHUNK, 8]
     assert_equal(sum(one_by_one[1:], one_by_one[0]), sum(at_once[1:], at_once[0]))
@@ -97,20 +97,6 @@ def test_what_is_kept_for_the_backward_pass_does_not_change_the_numbers(
 
 def test_one_device_and_several_agree(tiny: RunConfig, history_of: HistoryOf) -> None:
     assert_equal(history_of(tiny, 1), history_of(tiny), rtol=1e-4)
-
-
-@pytest.fixture
-def compilations() -> Iterator[list[str]]:
-    """An entry for each compilation by XLA from here on."""
-    seen: list[str] = []
-
-    def listen(event: str, duration: float, **details: Any) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield seen
-    jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.parametrize("change", [{"learning_rate": 1e-2}, {"warmup": 0.5}, {"seed": 99}, {"steps": 9}])
