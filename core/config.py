@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from core.design import DesignError, is_design, placement_of

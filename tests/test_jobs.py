@@ -20,7 +20,6 @@ from made_run import made_history
 from core import job, jobs, pace, store, task
 from core.cluster import LOCAL
 from core.config import ConfigError, RunConfig
-from core.engine import training
 from core.engine.training import Training, compile_program
 from core.history import History
 from core.jobs import Jobs, JobsError, QueueFull, Status
@@ -292,13 +291,13 @@ def test_a_run_that_cannot_be_written_is_kept_and_written_later(queue: Jobs, fol
 def test_a_run_that_fails_says_why_and_can_be_run_again(
     queue: Jobs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(config: RunConfig, program: Program) -> Iterator[History]:
+    def broken(_: Training) -> Iterator[History]:
         yield rows(2)
         raise MemoryError("No room for 3 GB.\nand much more text")
 
     config = fresh()
     with monkeypatch.context() as patch:
-        patch.setattr(training, "train", broken)
+        patch.setattr(Training, "__iter__", broken)
         queue.submit(config, "ann")
         assert end(queue, config).phase == "failed"
     assert status(queue, config).sentence == "The run failed: No room for 3 GB."
