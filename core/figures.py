@@ -19,6 +19,7 @@ COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1
 DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 1, 2, 1, 2]]
 STEPS_SHOWN = 500  # on a curve
 CELLS_SHOWN = 9000  # on a heat map
+WHEN = {"before training": 8, "after training": 1}  # to the slot whose colour and dash it has
 NIL = 1e-9  # a singular value below is not shown: to where a norm leaves nothing of a direction, rounding leaves less
 
 
@@ -120,27 +121,24 @@ def heat_map(lines: Sequence[Line], name: str) -> alt.VConcatChart:
     return alt.vconcat(*(chart.properties(width=640) for chart in heat_maps(lines, name)))
 
 
-def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[float, float], title: str, height: int = 220) -> Chart:
-    """A Jacobian's singular values against their rank, before training and after it, on a log axis from least to greatest of `domain`."""
-    data = pd.concat(
-        [
-            pd.DataFrame({"when": when, "rank": np.arange(1, len(value_d) + 1), "value": value_d.astype(float)})
-            for when, value_d in (("before training", before_d), ("after training", after_d))
-        ]
-    )
-    data = data[data.value >= NIL]
-    when = alt.Scale(domain=["before training", "after training"], range=[COLOURS[7], COLOURS[0]])
-    legend = alt.Legend(orient="bottom", title=None, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2)
+def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[float, float], title: str, height: int = 280) -> Chart:
+    """A Jacobian's singular values against their rank, at the times of WHEN, on a log axis from the least to the greatest of `domain`."""
+    values = zip(WHEN, (before_d, after_d), strict=True)
+    frames = [
+        pd.DataFrame({"when": when, "rank": np.arange(1, len(value_d) + 1), "value": value_d.astype(float)}) for when, value_d in values
+    ]
+    data = pd.concat(frames)[lambda frame: frame.value >= NIL]
+    slots = [slot - 1 for slot in WHEN.values()]
     base = alt.Chart(data).encode(
         alt.X("rank:Q").title("rank").scale(domain=[1, len(before_d)], nice=False).axis(whole(data["rank"])),
         value_axis(Quantity("", "singular value", True, ""), pd.Series(domain)),
-        alt.Color("when:N", scale=when, legend=legend),
+        alt.Color("when:N", scale=alt.Scale(domain=[*WHEN], range=[COLOURS[slot] for slot in slots]), legend=None),
+        alt.StrokeDash("when:N", scale=alt.Scale(domain=[*WHEN], range=[DASHES[slot] for slot in slots]), legend=None),
         tooltip=["when:N", "rank:Q", alt.Tooltip("value:Q", title="singular value", format=".4~g")],
     )
-    one = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
-    return alt.layer(one, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=18, opacity=1)).properties(
-        height=height, title=alt.Title(title, anchor="start")
-    )
+    unchanged = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
+    layers = unchanged, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=16, opacity=1)
+    return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start"))
 
 
 def spectrum_domain(spectra: Sequence[np.ndarray]) -> tuple[float, float]:

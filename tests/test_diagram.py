@@ -1,6 +1,7 @@
 """The drawings of a placement, held against its record."""
 
 import io
+import math
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from core.diagram import PALETTE, SLOTS, alike, block_svg, describe, png, resolved, stack_svg
+from core.diagram import PALETTE, SLOTS, WIDEST, alike, block_svg, describe, png, resolved, stack_svg
 from core.diagram.block import View
 from core.diagram.shapes import WIDTH, Theme
 from core.placement import PLACEMENTS, POST, PRE, BlockSpec, Placement, Site, Structure
@@ -90,6 +91,28 @@ def check_block(spec: BlockSpec, view: View, dual: bool) -> None:
     streams = {f"{sublayer}.stream" for sublayer in SUBLAYERS if spec.identity_path}
     assert with_identity(drawn) == streams | {f"{sublayer}.dual" for sublayer in SUBLAYERS if dual}
     assert all(shapes(drawn[f"{sublayer}.{name}"], "line") for sublayer in SUBLAYERS for name in ("stream", "branch"))
+
+
+@given(specs, st.floats(0, 1), st.booleans())
+def test_a_band_is_as_wide_as_the_share_and_lies_under_the_line_of_its_part(spec: BlockSpec, share: float, known: bool) -> None:
+    shares = {f"{sublayer}.{name}": share if known else math.nan for sublayer in SUBLAYERS for name in ("stream", "branch")}
+    shares |= {"feed_forward.block_skip": 0.25} if spec.structure.block_skip else {}
+    root = fromstring(block_svg(spec, "backward", shares=shares))
+    groups = list(root.iter(f"{SVG}g"))
+    bands = {group.attrib["data-part"]: group for group in groups if group.get("class") == "way"}
+    assert bands.keys() == shares.keys()
+    lines = [place for place, group in enumerate(groups) if shapes(group, "line")]
+    assert max(groups.index(band) for band in bands.values()) < min(lines)
+    for name, value in shares.items():
+        width, words = float(bands[name][0].attrib["stroke-width"]), bands[name][1].text
+        assert (width, words) == (
+            (pytest.approx(WIDEST * value, abs=0.01), f"{value:.0%}".replace("%", " %")) if value == value else (0, "–")
+        )
+        assert "lab-identity" in bands[name][0].attrib["stroke"] or not (spec.identity_path and name.endswith("stream"))
+
+
+def test_a_drawing_without_shares_has_no_bands() -> None:
+    assert 'class="way"' not in block_svg(BlockSpec(PRE), "backward")
 
 
 def pieces(group: Element) -> list[tuple[float, float]]:

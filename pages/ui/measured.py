@@ -16,6 +16,7 @@ from core.run import Run
 from core.signal import ways
 from pages.ui import placements
 from pages.ui.results import result
+from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
 
 SIDES = ("left", "right")
@@ -116,29 +117,30 @@ def explained() -> None:
 
 
 def spectra(pair: Pair, runs: list[Run | None]) -> None:
-    """The singular values of the stack's and of the drawn block's Jacobian, in both runs, on one scale."""
-    domain = figures.spectrum_domain([run.singular_values for run in runs if run and run.singular_values is not None])
+    """The singular values of the stack's and of the drawn block's Jacobian, of both runs beside each other on one scale."""
     st.markdown(
         "**What the Jacobian keeps of each direction.** Its singular values, the largest first: at 1 a direction passes unchanged. "
         "They are those of the first token of the run's first sequence, which attends to itself alone, so that one D × D matrix has every "
         "way in it and the stack's is the product of the blocks'."
     )
-    for column, placement, run, side in zip(st.columns(2, gap="large"), pair.placements, runs, SIDES, strict=True):
-        with column:
-            if run and run.singular_values is not None:
-                spectrum(pair, placement.title, run.singular_values, domain, side)
-            elif run:
-                st.caption(f"{verbatim(labels([run.config])[0])} was trained without measuring them.")
-
-
-def spectrum(pair: Pair, title: str, values: np.ndarray, domain: tuple[float, float], side: str) -> None:
-    before, after = values
+    st.markdown(" &emsp; ".join(f"{swatch(slot)} {when}" for when, slot in figures.WHEN.items()))
     for row, what in ((0, "the whole stack"), (pair.drawn, f"block {pair.drawn}")):
-        chart = figures.spectrum_chart(before[row], after[row], domain, f"{title}: {what}")
-        alt = f"Singular values of the Jacobian of {what} in {title}, before and after training."
-        st.altair_chart(chart, width="stretch", key=f"spectrum_{side}_{row > 0}", alt=alt)
-        nil = [int((values < figures.NIL).sum()) for values in (before[row], after[row])]
-        if any(nil):
-            st.caption(f"Below 10⁻⁹, and so not shown: {nil[0]} of {len(before[row])} before training, {nil[1]} after.")
-    if not np.isfinite(after).all():
+        spectra = [run.singular_values[:, row] if run and run.singular_values is not None else None for run in runs]
+        domain = figures.spectrum_domain([spectrum for spectrum in spectra if spectrum is not None])
+        for column, placement, run, spectrum, side in zip(st.columns(2, gap="large"), pair.placements, runs, spectra, SIDES, strict=True):
+            with column:
+                if spectrum is not None:
+                    draw(f"{placement.title}: {what}", spectrum, domain, f"{side}_{row > 0}")
+                elif run:
+                    st.caption(f"{verbatim(labels([run.config])[0])} was trained without measuring them.")
+
+
+def draw(title: str, spectrum: np.ndarray, domain: tuple[float, float], key: str) -> None:
+    alt = f"{title}: singular values of the Jacobian by rank, before and after training."
+    st.altair_chart(figures.spectrum_chart(*spectrum, domain, title), width="stretch", key=f"spectrum_{key}", alt=alt)
+    nil = {when: int((values_d < figures.NIL).sum()) for when, values_d in zip(figures.WHEN, spectrum, strict=True)}
+    if not np.isfinite(spectrum).all():
         st.caption("The run ended with parameters that are no numbers, so it has no Jacobian after training.")
+    elif any(nil.values()):
+        counts = " and ".join(f"{count} of {spectrum.shape[1]} {when}" for when, count in nil.items())
+        st.caption(f"Below 10⁻⁹, and so not shown: {counts}.")

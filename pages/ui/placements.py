@@ -171,7 +171,8 @@ def exports(placement: Placement, current: Pair, shares: dict[str, float] | None
         for part, drawing in drawings.items():
             words = ["own" if is_design(placement.name) else placement.name, part]
             words += [str(current.block)] if current.block and part == "block" else []
-            words += [current.view] if current.view != "forward" else []
+            view = current.view if part == "block" else current.direction
+            words += [view] if view != "forward" else []
             name = "-".join(words)
             file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
             file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from core.diagram import WIDEST
 from tests.browser.conftest import Visitor
 
 Visit = Callable[..., Visitor]
@@ -98,7 +99,7 @@ def test_sliding_moves_the_norm_from_the_branch_onto_the_stream(theory: Callable
 
 def test_what_is_shown_is_in_the_address_and_comes_back_with_it(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
     page, _ = theory("?left=mix&right=deepnorm&layers=48")
-    block, backward = page.locator(".drawn0 h4").first, page.get_by_role("radio", name="Backward")
+    block, backward = page.locator(".drawn0 h4").first, page.get_by_role("radio", name="Backward", exact=True)
     page.get_by_text("Backward", exact=True).click()
     expect(page).to_have_url(re.compile(r"layers=48&view=backward$"))
     blocks = page.get_by_role("spinbutton", name="Blocks")
@@ -120,6 +121,34 @@ def test_what_is_shown_is_in_the_address_and_comes_back_with_it(theory: Callable
     expect(backward).not_to_be_checked()
     page.go_forward()
     expect(backward).to_be_checked()
+
+
+def test_a_step_of_a_run_changes_the_bands_and_the_numbers_without_the_server(theory: Callable[..., tuple[Page, list[Any]]]) -> None:
+    page, sent = theory("?left=post&right=pre")
+    page.locator(".lab").get_by_text("Backward, measured").click()
+    expect(page).to_have_url(re.compile(r"view=measured$"))
+    band = page.locator('.drawn1 .way[data-part="attention.stream"]')
+    line = page.locator('.drawn1 tr[data-part="attention.stream"]')
+    slider = page.get_by_role("slider", name="Training step")
+    expect(page.get_by_text("Pre-Norm · no warmup, step 1", exact=True)).to_be_visible()
+    sent.clear()
+    found = {}
+    for place in (0, 100):
+        slider.evaluate(f"(one) => {{ one.value = {place}; one.dispatchEvent(new Event('input')) }}")
+        words = band.locator("text").text_content() or ""
+        assert words in line.inner_text()
+        width = band.locator("path").evaluate("(one) => getComputedStyle(one).strokeWidth")
+        found[words] = float(width.removesuffix("px"))
+        assert found[words] == pytest.approx(WIDEST * int(words.removesuffix(" %")) / 100, abs=0.1)
+    assert len(found) == 2
+    page.wait_for_timeout(400)
+    assert sent == []
+    line.hover()
+    expect(band).to_have_class(LIT)
+    slider.fill("49")
+    expect(page).to_have_url(re.compile(r"view=measured&step=50$"))
+    page.reload()
+    expect(slider).to_have_value("49")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

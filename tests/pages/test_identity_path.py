@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from made_run import made_run
 
+from core import store
+from core.config import RunConfig
 from core.placement import PLACEMENTS
 
 Visits = Callable[..., Any]
@@ -167,3 +172,72 @@ def test_going_back_after_a_choice_shows_what_was_shown_before_it(theory: Visits
     page.go(right="custom:attn=input,ffn=input")
     assert widget(page, "Norms of attention").value == ["input"]
     assert page.address == {"right": "custom:attn=input,ffn=input"}
+
+
+# What runs have measured
+
+SMALL = RunConfig(placement="peri", layers=2, width=16, heads=2, length=8, batch=4, steps=6)
+
+
+def measured(page: Any, side: int) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = component(page)["sides"][side]["measured"]
+    return found
+
+
+def test_the_articles_runs_are_measured_from_the_start(theory: Visits) -> None:
+    page = theory(view="measured")
+    for side, (label, placement) in enumerate([("Run of Pre-Norm", "pre"), ("Run of Post-Norm", "post")]):
+        assert widget(page, label).value == RunConfig(placement)
+        run, shown = store.load(RunConfig(placement)), measured(page, side)
+        assert (shown["last"], component(page)["steps"]) == (180, list(range(1, 181)))
+        stream_s, branch_s = run.history.attention_stream_signal_sl[:, 11], run.history.attention_branch_signal_sl[:, 11]
+        np.testing.assert_allclose(shown["share"]["attention.stream"], stream_s**2 / (stream_s**2 + branch_s**2), rtol=1e-3)
+        np.testing.assert_allclose(shown["norm"]["attention.branch"], branch_s, rtol=1e-3)
+    assert len(page.charts) == 4
+    widget(page, "Run of Post-Norm").set_value(RunConfig("post", warmup=2 / 3))
+    page.look()
+    assert page.address == {"view": "measured", "right_run": "post~warmup-0.6666666666666666"}
+    page.go()
+    assert widget(page, "Run of Post-Norm").value == RunConfig("post")
+
+
+def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> None:
+    page = theory(right="peri", layers="2", view="measured")
+    assert (measured(page, 0), measured(page, 1)) == (None, None)
+    assert "No finished run of Peri-LN at this depth is stored here yet." in page.text
+    [*_, link] = page.app.get("page_link")
+    assert "run1=peri~layers-2" in link.proto.query_string
+    store.save(made_run(SMALL))
+    page.look()
+    assert widget(page, "Run of Peri-LN").value == SMALL
+    assert "was trained without measuring them" in page.text
+
+
+def test_a_run_in_the_address_that_is_not_stored_is_named_and_can_be_trained(theory: Visits) -> None:
+    page = theory(right="peri", layers="2", right_run=SMALL.to_url())
+    assert widget(page, "Run of Peri-LN").value == SMALL
+    assert "This run is not stored here." in page.text
+    assert measured(page, 1) is None
+
+
+def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
+    run = made_run(SMALL, loss_s=[4.0, 3.0, np.nan])
+    run.history.attention_branch_signal_sl[-1] = np.nan
+    spectra = np.ones((2, 3, 16), np.float32)
+    spectra[1] = np.nan
+    store.save(replace(run, singular_values=spectra))
+    page = theory(left="peri", right="post", layers="2", view="measured", step="5")
+    shown = measured(page, 0)
+    assert (shown["last"], component(page)["steps"], component(page)["step"]) == (3, [1, 2, 3], 5)
+    assert shown["share"]["attention.stream"][-1] is None
+    assert None not in shown["share"]["feed_forward.stream"]
+    assert "parameters that are no numbers" in page.text
+
+
+def test_what_is_exported_has_the_shares_of_the_step(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    files: dict[str, Any] = {}
+    monkeypatch.setattr("pages.ui.placements.file", lambda label, make, name, *_: files.update({name: make}))
+    page = theory(view="measured", step="50")
+    share = measured(page, 0)["share"]["attention.stream"][49]
+    assert f">{share:.0%}<".replace("%", " %") in files["pre-block-measured.svg"]()
+    assert 'class="way"' not in files["pre-stack-backward.svg"]()
