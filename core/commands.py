@@ -20,7 +20,7 @@ from core.history import History, layer_frame, step_frame, write_csv
 from core.labels import labels
 from core.placement import PLACEMENTS
 from core.presets import ARTICLE
-from core.report import HEADER, PLACEMENT_HEADER, Result, placement_dict, placement_row, table
+from core.report import HEADER, PLACEMENT_FOOT, PLACEMENT_HEADER, Result, placement_dict, placement_row, table
 
 if TYPE_CHECKING:
     from core.engine.devices import DeviceKind
@@ -73,6 +73,7 @@ def placements(arguments: Namespace, stop: Event) -> int:
         print(json.dumps([placement_dict(placement) for placement in PLACEMENTS.values()], indent=2, ensure_ascii=False))
     else:
         print(table([PLACEMENT_HEADER, *map(placement_row, PLACEMENTS.values())]))
+        print(f"\n{PLACEMENT_FOOT}")
     return 0
 
 

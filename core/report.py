@@ -65,13 +65,14 @@ class Result:
 
 
 HEADER = ("configuration", "final loss", "max gradient norm", "outcome")
-PLACEMENT_HEADER = ("name", "title", "norms", "identity path", "final norm", "source", "arXiv", "used by")
+PLACEMENT_HEADER = ("name", "title", "identity path", "final norm", "arXiv", "norms")
+PLACEMENT_FOOT = f"With {LAYERS} blocks. Equations, Jacobians, sources, users and traps: python -m core placements --json"
 
 
 def placement_row(placement: Placement) -> tuple[str, ...]:
     """The cells of PLACEMENT_HEADER."""
     identity, final = ("yes" if true else "no" for true in (placement.identity_path(LAYERS), placement.final_norm))
-    return (placement.name, placement.title, norms(placement), identity, final, placement.source, placement.arxiv, placement.used_by)
+    return placement.name, placement.title, identity, final, placement.arxiv, norms(placement)
 
 
 def placement_dict(placement: Placement) -> dict[str, Any]:

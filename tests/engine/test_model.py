@@ -183,3 +183,18 @@ def test_no_type_is_promoted_silently(placement: str) -> None:
     with jax.numpy_dtype_promotion("strict"):
         logits_nv, streams = jax.eval_shape(lambda parameters: engine(config, parameters), initial_parameters(config))
     assert {leaf.dtype for leaf in jax.tree.leaves((logits_nv, streams))} == {np.dtype(np.float32)}
+
+
+@pytest.mark.usefixtures("float64")
+def test_rezero_starts_as_its_embedding_and_moves_its_gates_alone() -> None:
+    """C10: with gates of zero no branch writes anything, so that no gradient reaches a branch's matrices (2003.04887)."""
+    config = RunConfig(placement="rezero", **SIZE)
+    parameters = initial_parameters(config)
+    logits_nv, _ = engine(config, parameters)
+    embedded_nd = parameters["embedding"]["embedding"][TOKENS_BT].reshape(-1, config.width)
+    np.testing.assert_allclose(logits_nv, embedded_nd @ parameters["output"]["kernel"], rtol=1e-6)
+    _, gradient = engine_loss_and_gradient(config, jax.tree.map(np.float64, parameters))
+    for i in range(config.layers):
+        block = gradient[f"block_{i}"]
+        assert block.pop("gate") != 0
+        assert all((leaf == 0).all() for leaf in jax.tree.leaves(block))
