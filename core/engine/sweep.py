@@ -39,8 +39,8 @@ from core.placement import Stack
 from core.values import plain_text
 
 OWN = ("learning_rate", "warmup", "seed", "placement")  # in what runs of a group may differ
-# Here a device computes one run after the other: a core is busy with one, and its caches hold one better (docs/performance.md).
-# Elsewhere it computes many at once: at these shapes a GPU waits for its launches.
+# Here a device computes one run after the other: one fills a core, whose caches do not hold several (docs/performance.md).
+# Elsewhere it computes many at once: at these shapes a GPU spends its time on launches.
 ONE_BY_ONE = {"cpu"}
 
 
