@@ -137,7 +137,8 @@ def spectra(pair: Pair, runs: list[Run | None]) -> None:
 
 def draw(title: str, spectrum: np.ndarray, domain: tuple[float, float], key: str) -> None:
     alt = f"{title}: singular values of the Jacobian by rank, before and after training."
-    st.altair_chart(figures.spectrum_chart(*spectrum, domain, title), width="stretch", key=f"spectrum_{key}", alt=alt)
+    before_d, after_d = spectrum
+    st.altair_chart(figures.spectrum_chart(before_d, after_d, domain, title), width="stretch", key=f"spectrum_{key}", alt=alt)
     nil = {when: int((values_d < figures.NIL).sum()) for when, values_d in zip(figures.WHEN, spectrum, strict=True)}
     if not np.isfinite(spectrum).all():
         st.caption("The run ended with parameters that are no numbers, so it has no Jacobian after training.")
