@@ -1,17 +1,18 @@
 """The profiling pass of Admin (Liu et al. 2020, arXiv 2004.08249): how much each branch writes, before anything is trained."""
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core.config import RunConfig
+from core.config import RunConfig, untraced
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.model import Scales, block_of, embedded
 from core.placement import Stack
 
+PROGRAMS = 8  # kept
 BRANCHES = ("attention_output", "mlp_out")  # the modules whose output a branch writes, in the order in which they do
 
 
@@ -20,8 +21,7 @@ def profiled(config: RunConfig, parameters: dict[str, Any], stack: Stack, scales
 
     The first sublayer's stream is multiplied by one, and so is every stream while the run's first batch is passed through to measure them.
     """
-    measure = jax.jit(partial(branch_variances, config=config, stack=stack))
-    variance_l2 = np.concatenate(measure(parameters, start_tokens_sb(config)[0], scales))
+    variance_l2 = np.concatenate(compiled(untraced(config), stack)(parameters, start_tokens_sb(config)[0], scales))
     below = np.sqrt(np.cumsum(variance_l2, dtype=np.float32))[:-1]
     alpha_l2 = np.concatenate([np.ones(1, np.float32), below]).reshape(variance_l2.shape)
     ends = np.cumsum([count for _, count in stack.segments])[:-1]
@@ -30,6 +30,11 @@ def profiled(config: RunConfig, parameters: dict[str, Any], stack: Stack, scales
         factors = {f"{name}_alpha": segment_l2[:, i : i + 1] for i, name in enumerate(("attention", "mlp"))}
         segments.append(segment | {name: segment[name] * factor_l1 for name, factor_l1 in factors.items()})
     return parameters | {"segments": segments}
+
+
+@lru_cache(maxsize=PROGRAMS)
+def compiled(shape: RunConfig, stack: Stack) -> Any:
+    return jax.jit(partial(branch_variances, config=shape, stack=stack))
 
 
 def branch_variances(

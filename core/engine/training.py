@@ -159,16 +159,11 @@ def beginning(config: RunConfig) -> tuple[State, list[Scales]]:
 
 
 class Training:
-    """A run that is trained by iterating over it: its history, chunk by chunk as it is computed, ending early where the run diverges.
-
-    All is set up, and measured before the first step, when this returns.
-    """
+    """A run that is trained by iterating over it: its history, chunk by chunk as it is computed, ending early where the run diverges."""
 
     def __init__(self, config: RunConfig, program: Program) -> None:
         self.config, self.program = config, program
-        state, scales = beginning(config)
-        self.singular_values = singular_values(config, state.parameters)  # before the first step
-        self.state, self.scales = jax.device_put((state, scales), NamedSharding(program.mesh, P()))
+        self.state, self.scales = jax.device_put(beginning(config), NamedSharding(program.mesh, P()))
 
     def __iter__(self) -> Iterator[History]:
         config, split = self.config, NamedSharding(self.program.mesh, P(None, "batch"))
@@ -190,10 +185,10 @@ class Training:
         """The run after its last step, with what is to be known of how it was computed; `seconds` is the time of its training."""
         devices = self.program.mesh.devices.ravel()
         versions = {"python": platform.python_version()} | {name: version(name) for name in ("jax", "flax", "optax", "numpy")}
-        after = singular_values(self.config, self.state.parameters)
+        spectra = [singular_values(self.config, parameters) for parameters in (initial_parameters(self.config), self.state.parameters)]
         device = f"{len(devices)} x {devices[0].device_kind}"
         facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions)
-        return Run(self.config, history, facts, np.stack([self.singular_values, after]))
+        return Run(self.config, history, facts, np.stack(spectra))
 
 
 def affordable(pace: float) -> int:
