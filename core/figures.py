@@ -138,7 +138,11 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
     )
     unchanged = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
     layers = unchanged, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=16, opacity=1)
-    return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start"))
+    nil = {when: int((value_d < NIL).sum()) for when, value_d in zip(WHEN, (before_d, after_d), strict=True)}
+    counts = ", ".join(f"{count} {when}" for when, count in nil.items() if count)
+    note = f"below 10⁻⁹, where rounding is all there is: {counts}" if counts else " "  # a space keeps charts beside each other in line
+    note = note if np.isfinite(after_d).all() else "after training no parameter is a number"
+    return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start", subtitle=note))
 
 
 def spectrum_domain(spectra: Sequence[np.ndarray]) -> tuple[float, float]:

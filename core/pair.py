@@ -11,6 +11,7 @@ from core.diagram import View
 from core.placement import Placement
 from core.values import number, plain_text, shown
 
+SIDES = ("left", "right")
 SLIDE = (0.0, 1.0)
 Shown = Literal["forward", "backward", "measured"]  # measured: backward, with the shares that a run's signal had
 
@@ -31,10 +32,32 @@ class Pair:
     def __post_init__(self) -> None:
         if self.block is not None and self.block >= self.layers:
             object.__setattr__(self, "block", None)
-        for name, placement in (("left_run", self.left), ("right_run", self.right)):
-            run: Run | None = getattr(self, name)
-            if run and (run.placement, run.layers) != (placement, self.layers):
-                object.__setattr__(self, name, None)
+        for side in SIDES:
+            run: Run | None = getattr(self, f"{side}_run")
+            if run and not self.fits(side, run):
+                object.__setattr__(self, f"{side}_run", None)
+
+    def placement(self, side: str) -> Placement:
+        """A side's, with the final norm that was chosen."""
+        found = placement_of(getattr(self, side))
+        return found if self.final_norm is None else replace(found, final_norm=self.final_norm)
+
+    def fits(self, side: str, run: Run) -> bool:
+        """Whether what a run has measured is of what a side shows."""
+        placement = self.placement(side)
+        return (run.placement, run.layers, run.final_norm) == (placement.name, self.layers, placement.final_norm)
+
+    def usual_run(self, side: str) -> Run:
+        """The run of what a side shows that has all else as usual."""
+        placement = self.placement(side)
+        return Run(placement=placement.name, layers=self.layers, final_norm=placement.final_norm)
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """A run's measurements, beside those of its counterpart among the two placements that a newcomer sees."""
+        usual = placement_of(run.placement).final_norm
+        final_norm = None if run.final_norm == usual else run.final_norm
+        return cls(run.placement, "pre" if run.placement == "post" else "post", run.layers, None, final_norm, "measured", left_run=run)
 
     @property
     def drawn(self) -> int:
@@ -47,9 +70,7 @@ class Pair:
 
     @property
     def placements(self) -> list[Placement]:
-        """Both, with the final norm that was chosen."""
-        found = [placement_of(name) for name in (self.left, self.right)]
-        return found if self.final_norm is None else [replace(one, final_norm=self.final_norm) for one in found]
+        return [self.placement(side) for side in SIDES]
 
     def to_query(self) -> dict[str, str]:
         """The query parameters; what is as usual is left out."""
@@ -88,10 +109,9 @@ def read(name: str, text: str, so_far: Pair) -> Any:
             return text
         case "left_run" | "right_run":
             run, faults = Run.from_url(text)
-            placement = getattr(so_far, name.removesuffix("_run"))
-            if faults or (run.placement, run.layers) != (placement, so_far.layers):
-                title, blocks = placement_of(placement).title, "1 block" if so_far.layers == 1 else f"{so_far.layers} blocks"
-                raise ConfigError(f"{name} is {shown(text)}; it must be a run of {title} with {blocks}.")
+            side = name.removesuffix("_run")
+            if faults or not so_far.fits(side, run):
+                raise ConfigError(f"{name} is {shown(text)}; it must be a run of what is drawn, such as {so_far.usual_run(side).to_url()}.")
             return run
         case "block":
             return within(name, text, (1, so_far.layers), whole=True)

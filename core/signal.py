@@ -8,12 +8,17 @@ one term by the stream, one by the branch, its gate and its norms. A way's share
 the batch, divided by the sum of the terms' squares. The block's input has a third way where the placement adds it once more, block_skip.
 """
 
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from core.history import History
 from core.placement import BlockSpec
+
+# The ways by which the gradient arrives at h, and at x.
+ARRIVALS = (("feed_forward.stream", "feed_forward.branch"), ("attention.stream", "attention.branch", "feed_forward.block_skip"))
 
 
 class Ways(NamedTuple):
@@ -41,3 +46,21 @@ def ways(history: History, spec: BlockSpec, layer: int) -> Ways:
         with np.errstate(invalid="ignore"):
             share_s |= {way: way_s**2 / power_s for way, way_s in arriving.items()}
     return Ways(inputs[0] | inputs[1], share_s)
+
+
+def bands(share: Mapping[str, float]) -> dict[str, tuple[float, str]]:
+    """The shares of one step with their words, as core.diagram.block_svg takes them."""
+    return {way: (share[way], words) for way, words in percents(share).items()}
+
+
+def percents(share: Mapping[str, float]) -> dict[str, str]:
+    """The shares of one step in words: whole percents that add up to 100 wherever the gradient arrives, a dash for what is no number."""
+    words: dict[str, str] = {}
+    for arriving in ARRIVALS:
+        known = {way: 100 * share[way] for way in arriving if way in share and math.isfinite(share[way])}
+        floors = {way: math.floor(value) for way, value in known.items()}
+        left_over = round(sum(known.values())) - sum(floors.values())
+        for way in sorted(known, key=lambda way: floors[way] - known[way])[:left_over]:
+            floors[way] += 1
+        words |= {way: f"{floors[way]} %" if way in floors else "–" for way in arriving if way in share}
+    return words

@@ -6,6 +6,7 @@
 import contextlib
 import os
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -71,12 +72,12 @@ def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
     return found
 
 
-def finished(placement: str, layers: int) -> list[RunConfig]:
-    """The finished runs of a placement at a depth, those of reference first, then the newest of this machine."""
+def finished(wanted: Callable[[RunConfig], bool]) -> list[RunConfig]:
+    """The finished runs that are wanted, of those of reference and of the newest of this machine, in this order."""
     found: dict[RunConfig, None] = {}
     for folder in (REFERENCE, runs_folder()):
         for config, _, _ in facts(folder, 200):
-            if (config.placement, config.layers) == (placement, layers) and (folder / f"{config.key}{SUFFIX}").exists():
+            if wanted(config) and (folder / f"{config.key}{SUFFIX}").exists():
                 found[config] = None  # an older engine's file has another name
     return list(found)
 

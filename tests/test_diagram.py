@@ -17,6 +17,7 @@ from core.diagram import PALETTE, SLOTS, WIDEST, alike, block_svg, describe, png
 from core.diagram.block import View
 from core.diagram.shapes import WIDTH, Theme
 from core.placement import PLACEMENTS, POST, PRE, BlockSpec, Placement, Site, Structure
+from core.signal import bands, percents
 
 SVG = "{http://www.w3.org/2000/svg}"
 SUBLAYERS = ("attention", "feed_forward")
@@ -97,18 +98,17 @@ def check_block(spec: BlockSpec, view: View, dual: bool) -> None:
 def test_a_band_is_as_wide_as_the_share_and_lies_under_the_line_of_its_part(spec: BlockSpec, share: float, known: bool) -> None:
     shares = {f"{sublayer}.{name}": share if known else math.nan for sublayer in SUBLAYERS for name in ("stream", "branch")}
     shares |= {"feed_forward.block_skip": 0.25} if spec.structure.block_skip else {}
-    root = fromstring(block_svg(spec, "backward", shares=shares))
+    root = fromstring(block_svg(spec, "backward", bands=bands(shares)))
     groups = list(root.iter(f"{SVG}g"))
-    bands = {group.attrib["data-part"]: group for group in groups if group.get("class") == "way"}
-    assert bands.keys() == shares.keys()
+    ways = {group.attrib["data-part"]: group for group in groups if group.get("class") == "way"}
+    assert ways.keys() == shares.keys()
     lines = [place for place, group in enumerate(groups) if shapes(group, "line")]
-    assert max(groups.index(band) for band in bands.values()) < min(lines)
+    assert max(groups.index(band) for band in ways.values()) < min(lines)
     for name, value in shares.items():
-        width, words = float(bands[name][0].attrib["stroke-width"]), bands[name][1].text
-        assert (width, words) == (
-            (pytest.approx(WIDEST * value, abs=0.01), f"{value:.0%}".replace("%", " %")) if value == value else (0, "–")
-        )
-        assert "lab-identity" in bands[name][0].attrib["stroke"] or not (spec.identity_path and name.endswith("stream"))
+        width = float(ways[name][0].attrib["stroke-width"])
+        assert width == pytest.approx(0 if math.isnan(value) else WIDEST * value, abs=0.01)
+        assert ways[name][1].text == percents(shares)[name]
+        assert "lab-identity" in ways[name][0].attrib["stroke"] or not (spec.identity_path and name.endswith("stream"))
 
 
 def test_a_drawing_without_shares_has_no_bands() -> None:

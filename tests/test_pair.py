@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core.config import RunConfig
 from core.design import is_design, placement_of
-from core.pair import Pair, Shown
+from core.pair import SIDES, Pair, Shown
 from core.placement import PLACEMENTS
 
 names = st.sampled_from([*PLACEMENTS, "custom:attn=input,ffn=outer,alpha=1.5"])
@@ -21,10 +21,7 @@ views, final_norms = st.sampled_from(get_args(Shown)), st.sampled_from([None, Tr
 @st.composite
 def pairs_with_runs(draw: st.DrawFn) -> Pair:
     pair = Pair(draw(names), draw(names), draw(st.integers(1, 96)), draw(blocks), draw(final_norms), draw(views), draw(slides))
-    left, right = (
-        draw(st.none() | st.builds(RunConfig, st.just(name), layers=st.just(pair.layers), seed=st.integers(0, 9)))
-        for name in (pair.left, pair.right)
-    )
+    left, right = (draw(st.none() | st.builds(replace, st.just(pair.usual_run(side)), seed=st.integers(0, 9))) for side in SIDES)
     return replace(pair, left_run=left, right_run=right, step=draw(st.integers(1, 5000)))
 
 
@@ -52,6 +49,14 @@ def test_a_run_of_another_placement_or_depth_is_not_shown() -> None:
     pair = Pair(left_run=RunConfig(seed=1), right_run=RunConfig("post"))
     assert (replace(pair, left="peri").left_run, replace(pair, left="peri").right_run) == (None, RunConfig("post"))
     assert replace(pair, layers=3).right_run is None
+    assert (replace(pair, final_norm=True).left_run, replace(pair, final_norm=True).right_run) == (RunConfig(seed=1), None)
+
+
+@given(st.builds(RunConfig, names, final_norm=final_norms, layers=st.integers(1, 96), seed=st.integers(0, 9)))
+def test_the_pair_of_a_run_shows_it(run: RunConfig) -> None:
+    pair = Pair.of(run)
+    assert (pair.left_run, pair.view) == (run, "measured")
+    assert pair.left != pair.right
 
 
 def test_a_chosen_final_norm_is_both_placements() -> None:
@@ -86,9 +91,10 @@ def test_any_address_gives_a_pair_and_says_what_gave_way(query: dict[str, str]) 
         (
             {"left_run": "post"},
             Pair(),
-            "left_run is 'post'; it must be a run of Pre-Norm with 12 blocks. The first that is stored is used.",
+            "left_run is 'post'; it must be a run of what is drawn, such as pre. The first that is stored is used.",
         ),
-        ({"right_run": "post~seed-x"}, Pair(), "right_run is 'post~seed-x'; it must be a run of Post-Norm with 12 blocks."),
+        ({"right_run": "post~seed-x"}, Pair(), "right_run is 'post~seed-x'; it must be a run of what is drawn, such as post."),
+        ({"final_norm": "true", "right_run": "post"}, Pair(final_norm=True), "such as post~final_norm-true. The first"),
         ({"slide": "1.5"}, Pair(slide=1.0), "slide is '1.5'; it must be a number from 0 to 1. 1 is used."),
         ({"slide": "yes"}, Pair(slide=0.0), "0 is used."),
     ],

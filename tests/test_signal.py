@@ -3,11 +3,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_run import made_history
 
 from core.history import History
 from core.placement import PLACEMENTS, BlockSpec
-from core.signal import ways
+from core.signal import ARRIVALS, percents, ways
 
 STEPS, LAYERS = 5, 3
 HISTORY = made_history(partial(np.random.default_rng(7).gamma, 1.0, 1.0), STEPS, LAYERS)
@@ -53,3 +55,23 @@ def test_what_is_no_number_has_no_share(value: float) -> None:
 def test_where_no_gradient_arrives_nothing_has_a_share() -> None:
     nothing: History = made_history(np.zeros, STEPS, LAYERS)
     assert np.isnan(ways(nothing, block("pre"), 1).share_s["feed_forward.stream"]).all()
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=3, max_size=3), st.floats(0, 1))
+def test_percents_add_up_to_100_and_are_as_near_as_whole_numbers_can_be(parts: list[float], share: float) -> None:
+    parts = parts if sum(parts) else [1.0, 1.0, 1.0]
+    at_h, at_x = ARRIVALS
+    shares = dict(zip(at_x, np.array(parts) / sum(parts), strict=True)) | dict(zip(at_h, (share, 1 - share), strict=True))
+    words = percents(shares)
+    assert words.keys() == shares.keys()
+    for arriving in ARRIVALS:
+        assert sum(int(words[way].removesuffix(" %")) for way in arriving) == 100
+    assert all(abs(int(words[way].removesuffix(" %")) - 100 * value) < 1 + 1e-9 for way, value in shares.items())
+
+
+def test_the_percents_of_what_is_no_number_are_dashes() -> None:
+    assert percents({"attention.stream": np.nan, "attention.branch": np.nan, "feed_forward.stream": 1.0}) == {
+        "attention.stream": "–",
+        "attention.branch": "–",
+        "feed_forward.stream": "100 %",
+    }

@@ -200,7 +200,7 @@ def test_facts_follow_a_file_that_is_replaced(runs: Path) -> None:
         assert [facts.train_seconds for _, facts, _ in store.facts(runs)] == [seconds]
 
 
-def test_the_finished_runs_of_a_placement_at_a_depth_are_found_those_of_reference_first(reference: Path, runs: Path) -> None:
+def test_finished_runs_are_found_those_of_reference_first(reference: Path, runs: Path) -> None:
     own = [replace(CONFIG, seed=seed) for seed in range(3)]
     for age, config in enumerate(own):
         save(made_run(config))
@@ -212,5 +212,5 @@ def test_the_finished_runs_of_a_placement_at_a_depth_are_found_those_of_referenc
     for config in (packed, own[0]):
         save(made_run(config), reference)
         os.utime(reference / f"{config.key}.parquet", (config.seed, config.seed))
-    assert store.finished(CONFIG.placement, CONFIG.layers) == [packed, own[0], own[1]]
-    assert store.finished("post", 99) == []
+    assert store.finished(lambda run: (run.placement, run.layers) == (CONFIG.placement, CONFIG.layers)) == [packed, own[0], own[1]]
+    assert store.finished(lambda run: False) == []

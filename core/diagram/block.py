@@ -38,20 +38,20 @@ SLOTS = {"attention": ATTENTION, "feed_forward": sublayer_slots(ATTENTION["end"]
 BESIDE = (ATTENTION["fork"].y + ATTENTION["alpha"].bottom) / 2  # the height of the words beside a stream
 END = SLOTS["feed_forward"]["end"].y
 SEAM = ATTENTION["outer"].top - 6  # between the two sublayers' pieces of a stream, clear of the next fork's circle
-SPANS = {"attention": (FOOT, SEAM), "feed_forward": (SEAM, END - 18)}  # of a stream, bottom to top
+SPANS = {"attention": (FOOT, SEAM - 0.5), "feed_forward": (SEAM, END - 18)}  # of a stream, bottom to top; no seam shows
 
 
-def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False, shares: Mapping[str, float] | None = None) -> str:
+def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False, bands: Mapping[str, tuple[float, str]] | None = None) -> str:
     """One block, from x at the bottom to x' at the top; the backward view has the same parts with the signal reversed.
 
-    `dual` adds the second stream, Placement.dual_stream; `shares`, of core.signal, show as bands which ways the backward signal takes.
+    `dual` adds the second stream, Placement.dual_stream; `bands` show by which ways the gradient comes: by part a share, and its words.
     """
-    forward, plain = view == "forward", shares is None
+    forward, plain = view == "forward", bands is None
     left = DUAL + 28 if dual else 8
     drawing = [
         f'<rect x="{left}" y="{END + 4:g}" width="{WIDTH - 8 - left}" height="{FOOT - 8 - END:g}" rx="14" fill="{colour("panel")}"/>'
     ]
-    drawing += ways(spec, shares or {})
+    drawing += ways(spec, dual, bands or {})
     if spec.structure.block_skip:
         drawing.append(block_skip(forward))
     for sublayer in NAMES:
@@ -70,6 +70,9 @@ def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False, share
             at_edge = x == DUAL and not forward  # where there is no room to its left
             look = 'font-style="italic"' + ' text-anchor="start"' * at_edge
             drawing.append(text(2 if at_edge else x, y, f"{'' if forward else '∂ℓ/∂'}{name}{mark}", 17, look=look))
+    drawing.append(
+        text(STREAM - 15, SLOTS["feed_forward"]["fork"].y, "h" if forward else "∂ℓ/∂h", 15, look='font-style="italic" text-anchor="end"')
+    )
     title = "One block" if forward else "One block, backward: the gradient of the loss ℓ passes the Jacobians J"
     title += "" if plain else "; a band is as wide as the share of the gradient that arrives by it"
     return svg(END - 46, title, block_text(spec, dual), drawing)
@@ -102,32 +105,28 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def ways(spec: BlockSpec, shares: Mapping[str, float]) -> Iterator[str]:
-    """The bands under the ways between an addition and where they meet again."""
-    turned = "q{0} 0 {0} 9V{1:g}q0 9 {2} 9H{3}".format
+def ways(spec: BlockSpec, dual: bool, bands: Mapping[str, tuple[float, str]]) -> Iterator[str]:
+    """The bands under the ways back from an addition to where they meet again; a second stream's gradient joins that of the branch."""
     for sublayer in NAMES:
         fork, add = SLOTS[sublayer]["fork"].y, SLOTS[sublayer]["add"].y
         beside = (fork + SLOTS[sublayer]["alpha"].bottom) / 2
+        down = f"V{fork - 9:g}q0 9 -9 9H{STREAM}"
+        branch = f"M{BRANCH} {split(sublayer).y:g}{down}" if dual else f"M{STREAM} {add:g}H{BRANCH - 9}q9 0 9 9{down}"
+        around = f"M{STREAM} {add:g}H{ASIDE + 9}q-9 0 -9 9V{INPUT.y - 9:g}q0 9 9 9H{STREAM}"
+        left = 'text-anchor="end"'
         paths = {
-            "stream": (f"M{STREAM} {add:g}V{fork:g}", STREAM - 15, beside, 'text-anchor="end"', spec.identity_path),
-            "branch": (
-                f"M{STREAM} {add:g}H{BRANCH - 9}{turned(9, fork - 9, -9, STREAM)}",
-                (STREAM + BRANCH - NORM[0] / 2) / 2,
-                fork - 20,
-                "",
-                False,
-            ),
-            "block_skip": (
-                f"M{STREAM} {add:g}H{ASIDE + 9}{turned(-9, INPUT.y - 9, 9, STREAM)}",
-                ASIDE - 14,
-                BESIDE,
-                'text-anchor="end"',
-                False,
-            ),
+            "stream": (f"M{STREAM} {add:g}V{fork:g}", STREAM - 15, beside, left),
+            "branch": (branch, (STREAM + BRANCH - NORM[0] / 2) / 2, fork - 20, ""),
+            "block_skip": (around, ASIDE - 14, BESIDE, left),
         }
-        for name, (path, x, y, look, identity) in paths.items():
-            if f"{sublayer}.{name}" in shares:
-                yield way(f"{sublayer}.{name}", path, shares[f"{sublayer}.{name}"], x, y, look, identity)
+        for name, (path, x, y, look) in paths.items():
+            if (part := f"{sublayer}.{name}") in bands:
+                yield way(part, path, *bands[part], x, y, look, identity=name == "stream" and spec.identity_path)
+
+
+def split(sublayer: str) -> Slot:
+    """Where a second stream takes what the branch writes."""
+    return Slot(BRANCH, SLOTS[sublayer]["add"].y + 12, 14, 14)
 
 
 def stream(sublayer: str, spec: BlockSpec, forward: bool, bold: bool) -> str:
@@ -173,12 +172,12 @@ def block_skip(forward: bool) -> str:
 
 def dual_stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     """The second stream past one sublayer, and what the branch writes to it: a line that hops over what it crosses."""
-    slot, split = SLOTS[sublayer]["dual"], Slot(BRANCH, SLOTS[sublayer]["add"].y + 12, 14, 14)
+    slot, tap = SLOTS[sublayer]["dual"], split(sublayer)
     crossed = [STREAM] + [ASIDE] * (spec.structure.block_skip and sublayer == "attention")
     hops = "".join(f"H{x + 7}a7 7 0 0 0 -14 0" for x in crossed)
-    feed = line(f"M{BRANCH} {split.y:g}V{slot.y + 9:g}q0 -9 -9 -9{hops}H{DUAL + (16 if forward else 0)}")
-    meeting = arrow(DUAL + 9, slot.y, "left") if forward else arrow(BRANCH, split.top, "down")
-    nodes = node(slot, plus=forward) + node(split, plus=not forward)
+    feed = line(f"M{BRANCH} {tap.y:g}V{slot.y + 9:g}q0 -9 -9 -9{hops}H{DUAL + (16 if forward else 0)}")
+    meeting = arrow(DUAL + 9, slot.y, "left") if forward else arrow(BRANCH, tap.top, "down")
+    nodes = node(slot, plus=forward) + node(tap, plus=not forward)
     path = lane(DUAL, *SPANS[sublayer], identity=True, to=heading(sublayer, forward))
     if sublayer == "attention":
         path += path_label(DUAL + 17, BESIDE, identity=True, turned=True)

@@ -71,15 +71,14 @@ def box(slot: Slot, label: str, kind: str, size: float = 13.5, jacobian: bool = 
     return frame + text(slot.x, slot.y, label, size, jacobian=jacobian) * bool(label)
 
 
-def way(name: str, path: str, share: float, x: float, y: float, look: str, identity: bool) -> str:
+def way(name: str, path: str, share: float, words: str, x: float, y: float, look: str, identity: bool) -> str:
     """Under a part's line, how much of the signal takes it: a band whose width is the share, and the share in words at the point."""
-    known = math.isfinite(share)
     band = (
         f'<path d="{path}" fill="none" stroke="{colour("identity" if identity else "quiet")}" stroke-opacity="0.45" '
-        f'stroke-width="{WIDEST * share if known else 0:.2f}" stroke-linejoin="round"/>'
+        f'stroke-width="{WIDEST * share if math.isfinite(share) else 0:.2f}" stroke-linejoin="round"/>'
     )
-    words = text(x, y, f"{share:.0%}".replace("%", " %") if known else "–", 14, look=f'font-weight="600" {look}')
-    return f'<g data-part="{name}" class="way">{band}{words}</g>'
+    said = text(x, y, words, 14, look=f'font-weight="600" {look}')
+    return f'<g data-part="{name}" class="way">{band}{said}</g>'
 
 
 def node(slot: Slot, plus: bool) -> str:

@@ -5,10 +5,13 @@ from typing import Literal
 
 import jax
 
+from core.engine.compilation import keep_programs
+
 DeviceKind = Literal["auto", "cpu", "gpu"]
 
 # A CPU device per core lets a batch be split among them; it must be said before JAX first looks for devices.
 jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+keep_programs()
 
 
 class DeviceError(RuntimeError):

@@ -1,7 +1,7 @@
 """How a block, and the stack of blocks, stretches and shrinks what passes it: the singular values of its Jacobian.
 
 They are those of the first token of the run's first sequence. It attends to itself alone, so its Jacobian, D x D, has every way there is,
-and that of the stack is the product of the blocks'.
+and that of the stack is the product of the blocks'. Where there is a second stream, the stack's is that of both, 2 D x D.
 """
 
 from functools import lru_cache, partial
@@ -18,7 +18,6 @@ from core.engine.model import Scales, block_of, embedded
 from core.placement import Stack
 
 PROGRAMS = 8  # kept
-
 # The program runs for milliseconds: it is to compile fast.
 COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}
 
@@ -32,13 +31,13 @@ def singular_values(config: RunConfig, parameters: Any) -> np.ndarray:
     with jax.enable_x64(True):
         scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
         arguments = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (parameters, scales))
-        blocks_ldd = np.asarray(compiled(untraced(config), placement.stack(config.layers))(*arguments, start_tokens_sb(config)[0, 0]))
-    if not np.isfinite(blocks_ldd).all():
+        program = compiled(untraced(config), placement.stack(config.layers))
+        found = jax.device_get(program(*arguments, start_tokens_sb(config)[0, 0]))
+    if not all(np.isfinite(matrices).all() for matrices in found):
         return np.full((config.layers + 1, config.width), np.nan, np.float32)
-    stack_dd = np.eye(config.width)
-    for block_dd in blocks_ldd:
-        stack_dd = block_dd @ stack_dd
-    return np.linalg.svd(np.stack([stack_dd, *blocks_ldd]), compute_uv=False).astype(np.float32)
+    stack_ed, blocks_ldd = found
+    values = [np.linalg.svd(stack_ed, compute_uv=False)[None], np.linalg.svd(blocks_ldd, compute_uv=False)]
+    return np.concatenate(values).astype(np.float32)
 
 
 @lru_cache(maxsize=PROGRAMS)
@@ -46,24 +45,26 @@ def compiled(shape: RunConfig, stack: Stack) -> Any:
     return jax.jit(partial(jacobians, config=shape, stack=stack), compiler_options=COMPILER_OPTIONS)
 
 
-def jacobians(parameters: Any, scales: list[Scales], token: jax.Array, config: RunConfig, stack: Stack) -> jax.Array:
-    """dx' / dx of every block, (L, D, D), at a token that stands alone."""
-    x_nd = embedded(parameters, token.reshape(1, 1), config, stack)
+def jacobians(parameters: Any, scales: list[Scales], token: jax.Array, config: RunConfig, stack: Stack) -> tuple[jax.Array, jax.Array]:
+    """That of the stack, (D, D) or (2 D, D), and of every block, (L, D, D), at a token that stands alone."""
+    x_d = embedded(parameters, token.reshape(1, 1), config, stack)[0]
+    stream_dd = sum_dd = jnp.eye(config.width)
     found = []
     for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, strict=True):
         block = block_of(config, structure).clone(length=1)
 
-        def layer(x_d: jax.Array, arguments: Any, block: Any = block) -> tuple[jax.Array, jax.Array]:
-            parameters, scales = arguments
+        def layer(carry: Any, arguments: Any, block: Any = block) -> tuple[Any, jax.Array]:
+            (x_d, stream_dd, sum_dd), (parameters, scales) = carry, arguments
 
-            def through(x_d: jax.Array) -> tuple[jax.Array, jax.Array]:
-                after_d = block.apply({"params": parameters}, x_d[None], scales)[0][0]
-                return after_d, after_d
+            def through(x_d: jax.Array) -> tuple[Any, jax.Array]:
+                after_d, written_d = (out_nd[0] for out_nd in block.apply({"params": parameters}, x_d[None], scales))
+                return (after_d, written_d if stack.dual_stream else jnp.zeros(())), after_d
 
-            jacobian_dd, after_d = jax.jacfwd(through, has_aux=True)(x_d)
-            return after_d, jacobian_dd
+            (after_dd, written_dd), after_d = jax.jacfwd(through, has_aux=True)(x_d)
+            if stack.dual_stream:
+                sum_dd = sum_dd + written_dd @ stream_dd
+            return (after_d, after_dd @ stream_dd, sum_dd), after_dd
 
-        x_d, jacobian_ldd = jax.lax.scan(layer, x_nd[0], tuple(stacked))
-        x_nd = x_d[None]
-        found.append(jacobian_ldd)
-    return jnp.concatenate(found)
+        (x_d, stream_dd, sum_dd), block_ldd = jax.lax.scan(layer, (x_d, stream_dd, sum_dd), tuple(stacked))
+        found.append(block_ldd)
+    return jnp.concatenate([stream_dd, sum_dd]) if stack.dual_stream else stream_dd, jnp.concatenate(found)

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from core.pair import SIDES
 from pages.ui import identity_path, measured, placements
 from pages.ui.state import leave
 
@@ -18,29 +19,23 @@ pair = placements.pair()
 left, right, stack = st.columns([4, 4, 7], gap="medium")
 with left:
     placements.choice(pair, "left", "Placement")
+    measured.choice(pair, "left")
 with right:
     placements.choice(pair, "right", "Beside it")
+    measured.choice(pair, "right")
 with stack, st.container(horizontal=True, gap="medium"):
     placements.depth(pair)
     placements.drawn(pair)
     placements.final_norm(pair)
 
-runs = [measured.run_of(pair, side) for side in measured.SIDES]
+runs = [measured.run_of(pair, side) for side in SIDES]
 identity_path.compare(pair, runs)
-st.caption(
-    "x, h, x′: the stream before, within and after a block. A, F: attention and feed-forward. "
-    "N: a norm, with its site where a sublayer has several. W: matrices, their biases left out. "
-    "φ: GELU. G: the heads' gains. J: the Jacobian of what its index names. e: the embedding. y: what the output matrix reads."
-)
-st.divider()
-st.subheader("Measured in trained runs", anchor=False)
-for column, side in zip(st.columns(2, gap="large"), measured.SIDES, strict=True):
-    with column:
-        measured.choice(pair, side)
-measured.explained()
+st.caption(identity_path.legend(pair))
+if pair.view == "measured":
+    measured.explained(pair)
 measured.spectra(pair, runs)
 st.divider()
-for column, side, placement, run in zip(st.columns(2, gap="large"), measured.SIDES, pair.placements, runs, strict=True):
+for column, side, placement, run in zip(st.columns(2, gap="large"), SIDES, pair.placements, runs, strict=True):
     with column:
         placements.facts(placement, pair.layers)
         placements.exports(placement, pair, measured.exported(pair, placement, run), side)

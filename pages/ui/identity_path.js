@@ -7,7 +7,7 @@ const VIEWS = { forward: "Forward", backward: "Backward", measured: "Backward, m
 const ARRIVALS = {
   "h, before feed-forward": { "feed_forward.stream": "along the stream", "feed_forward.branch": "through feed-forward" },
   "x, before attention": {
-    "attention.stream": "along the stream", "attention.branch": "through attention", "feed_forward.block_skip": "by the second way",
+    "attention.stream": "along the stream", "attention.branch": "through attention", "feed_forward.block_skip": "around the block",
   },
 }
 
@@ -104,7 +104,8 @@ function drawing(side, view) {
 
 // A line for each way by which the gradient arrives, to be filled by `measure`.
 function numbers(side, i) {
-  if (!side.measured) return `<p class="arrivals">No finished run of ${side.title} at this depth is stored, so there is nothing measured yet.</p>`
+  if (!side.measured) return `<p class="arrivals">Nothing is measured yet: the run is not stored here.
+    <a href="./?run1=${encodeURIComponent(side.train)}">Train it</a></p>`
   const lines = Object.entries(ARRIVALS).map(([at, ways]) => `<tr><th colspan="3">Gradient at ${at}</th></tr>` +
     Object.entries(ways).filter(([name]) => name in side.measured.share).map(([name, words]) =>
       `<tr data-part="${name}"><td>${words}</td><td class="share"></td><td class="norm"></td></tr>`).join(""))
@@ -120,16 +121,22 @@ function measure(root, data, kept) {
     const end = measured.last < data.steps[row] ? `at its last step, ${measured.last}` : `step ${data.steps[row]}`
     section.querySelector("caption").textContent = `${measured.label}, ${end}`
     for (const [name, shares] of Object.entries(measured.share)) {
-      const [share, norm] = [shares[row], measured.norm[name][row]]
-      const words = share === null ? "–" : `${Math.round(100 * share)} %`
+      const [share, words, norm] = [shares[row], measured.words[name][row], measured.norm[name][row]]
       const way = section.querySelector(`.way[data-part="${name}"]`)
       way.querySelector("path").style.strokeWidth = data.widest * (share ?? 0)
       way.querySelector("text").textContent = words
       const line = section.querySelector(`tr[data-part="${name}"]`)
       line.querySelector(".share").textContent = words
-      line.querySelector(".norm").textContent = norm === null ? "no number" : `norm ${norm.toPrecision(3)}`
+      line.querySelector(".norm").textContent = norm === null ? "no number" : `norm ${plain(norm)}`
     }
   })
+}
+
+// 0.0123, 1.23·10⁻⁵
+function plain(value) {
+  if (value === 0 || value >= 0.001) return value.toPrecision(3)
+  const [digits, power] = value.toExponential(2).split("e")
+  return `${digits}·10⁻${[...power.slice(1)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`
 }
 
 function stack(side, i, view) {

@@ -7,13 +7,14 @@ from typing import Any, get_args
 import streamlit as st
 
 from core.diagram import WIDEST, View, alike, block_svg, stack_svg, upper, which
+from core.labels import labels
 from core.mathml import math
-from core.pair import Pair
+from core.pair import SIDES, Pair
 from core.placement import Placement
 from core.run import Run
 from core.symbols import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
 from pages.ui import placements
-from pages.ui.measured import measured, steps_shown
+from pages.ui.measured import measured, steps_shown, wanted
 
 HERE = Path(__file__).parent
 NAME = "identity_path"
@@ -26,10 +27,13 @@ VIEWS: tuple[View, ...] = get_args(View)
 def compare(pair: Pair, runs: list[Run | None]) -> None:
     """The browser draws another view at once and says so afterwards; `heard` is how much of that this answers."""
     steps = steps_shown(runs)
+    known = [run.config for run in runs if run]
+    names = dict(zip(known, labels(known), strict=True))
     data = {
         "sides": [
-            side(placement, pair) | {"measured": measured(placement, pair, run, steps)}
-            for placement, run in zip(pair.placements, runs, strict=True)
+            side(placement, pair)
+            | {"measured": measured(placement, pair, run, names[run.config] if run else "", steps), "train": wanted(pair, name)}
+            for placement, run, name in zip(pair.placements, runs, SIDES, strict=True)
         ],
         "steps": steps,
         "step": pair.step,
@@ -75,3 +79,28 @@ def formulas(placement: Placement, layers: int) -> str:
         entries.append(("Jacobian ∂r′/∂r", [[(IDENTITY_PATH, "attention.dual")]]))
     entries.append(("Before the first block, and what the head reads", ends(placement)))
     return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{math(line)}</dd>" for line in lines) for title, lines in entries)
+
+
+def legend(pair: Pair) -> str:
+    """What the symbols on the page stand for."""
+    blocks = [block for placement in pair.placements for _, run in placement.segments(pair.layers) for block in run]
+    structures = [block.structure for block in blocks]
+    entries = {
+        "x, h, x′: the stream before, within and after a block": True,
+        "x₀, x_L: before the first block and after the last of L": True,
+        "r: the second stream": any(placement.dual_stream for placement in pair.placements),
+        "A, F: attention and feed-forward": True,
+        "N: a norm, with its site where a sublayer has several": True,
+        "α: what multiplies the stream": any(block.alpha != 1 for block in blocks),
+        "ω: learned factors of the stream's features; diag(ω) has them on its diagonal": any(one.profiled for one in structures),
+        "s: what multiplies what a branch reads": any(block.input_scale != 1 for block in blocks),
+        "g: what multiplies what a branch writes": any(block.gate != 1 or block.structure.learned_gate for block in blocks),
+        "an index l: its value goes with the block's number": len({(block.alpha, block.input_scale, block.gate) for block in blocks}) > 2,
+        "G: the heads' gains": any(one.head_gain for one in structures),
+        "W: matrices, their biases left out. φ: GELU": any(
+            "inner" in one.attention | one.feed_forward or one.head_gain for one in structures
+        ),
+        "I: the identity. J: the Jacobian of what its index names": True,
+        "e: the embedding. y: what the output matrix reads": True,
+    }
+    return ". ".join(words for words, has in entries.items() if has) + "."

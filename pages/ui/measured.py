@@ -8,31 +8,24 @@ import streamlit as st
 from core import figures, store
 from core.config import RunConfig
 from core.diagram import block_svg
+from core.history import outcome
 from core.labels import labels
-from core.pair import Pair
+from core.pair import SIDES, Pair
 from core.placement import Placement
 from core.presets import ARTICLE
 from core.run import Run
-from core.signal import ways
+from core.signal import bands, percents, ways
 from pages.ui import placements
 from pages.ui.results import result
 from pages.ui.swatch import swatch
 from pages.ui.verbatim import verbatim
 
-SIDES = ("left", "right")
 STEPS_SHOWN = 500
-FORMULA = r"""
-\frac{\partial\ell}{\partial v}
-= \underbrace{\alpha\,u}_{\text{along the stream}} + \underbrace{J_{\text{branch}}^{\top}\,u}_{\text{through the branch}}
-\qquad\quad
-\text{share of the stream}
-= \frac{\lVert \alpha u \rVert^2}{\lVert \alpha u \rVert^2 + \lVert J_{\text{branch}}^{\top} u \rVert^2}
-"""
 
 
 def stored(pair: Pair, side: str) -> list[RunConfig]:
-    """The stored runs of a side's placement, the article's first."""
-    found = store.finished(getattr(pair, side), pair.layers)
+    """The stored runs of what a side shows, the article's first."""
+    found = store.finished(lambda run: pair.fits(side, run))
     return sorted(found, key=lambda config: ARTICLE.index(config) if config in ARTICLE else len(ARTICLE))
 
 
@@ -47,24 +40,27 @@ def run_of(pair: Pair, side: str) -> Run | None:
     return result(0, "", config).run if config else None
 
 
+def wanted(pair: Pair, side: str) -> str:
+    """Where the Train page opens with the run that a side would show."""
+    return (chosen(pair, side) or pair.usual_run(side)).to_url()
+
+
 def choice(pair: Pair, side: str) -> None:
-    """Which stored run of the placement it is; where there is none, the way to one."""
-    placement, options, config = pair.placements[SIDES.index(side)], stored(pair, side), chosen(pair, side)
-    if config is None:
-        st.info(f"No finished run of {placement.title} at this depth is stored here yet.", icon=":material/hourglass_empty:")
-        train(RunConfig(placement=placement.name, layers=pair.layers))
-        return
-    missing = config not in options
-    options = [config, *options] if missing else options
-    placements.run(pair, f"{side}_run", f"Run of {placement.title}", config, dict(zip(options, labels(options), strict=True)))
-    if missing:
-        st.info("This run is not stored here.", icon=":material/hourglass_empty:")
-        train(config)
-
-
-def train(config: RunConfig) -> None:
-    query = {"run1": config.to_url()}
-    st.page_link("pages/lab/train.py", label="Train it", icon=":material/play_arrow:", query_params=query)
+    """Which stored run it is that has been measured; where there is none, the way to one."""
+    options, config = stored(pair, side), chosen(pair, side)
+    other = [run for run in [chosen(pair, one) for one in SIDES if one != side] if run]
+    if config:
+        shown = options if config in options else [config, *options]
+        names = labels([*shown, *other])[: len(shown)]  # so that they tell what differs from the other side, too
+        placements.run(pair, f"{side}_run", "Measured in the run", config, dict(zip(shown, names, strict=True)))
+    if config not in options:
+        says = "That run is not stored here." if config else "No run of it is stored here."
+        st.page_link(
+            "pages/lab/train.py",
+            label=f"{says} **Train it**",
+            icon=":material/play_arrow:",
+            query_params={"run1": wanted(pair, side)},
+        )
 
 
 def steps_shown(runs: list[Run | None]) -> list[int]:
@@ -79,49 +75,69 @@ def shares(placement: Placement, pair: Pair, run: Run, step: int) -> dict[str, f
     return {name: float(share_s[min(step, len(run.history)) - 1]) for name, share_s in found.share_s.items()}
 
 
-def exported(pair: Pair, placement: Placement, run: Run | None) -> dict[str, float] | None:
-    """The shares that a file of the drawing shows."""
-    return shares(placement, pair, run, pair.step) if run and pair.view == "measured" else None
+def exported(pair: Pair, placement: Placement, run: Run | None) -> dict[str, tuple[float, str]] | None:
+    """The bands that a file of the drawing shows."""
+    return bands(shares(placement, pair, run, pair.step)) if run and pair.view == "measured" else None
 
 
-def measured(placement: Placement, pair: Pair, run: Run | None, steps: list[int]) -> dict[str, Any] | None:
-    """For the component: a drawing with bands, and each way's share and norm at these steps; null where there is no number."""
+def measured(placement: Placement, pair: Pair, run: Run | None, name: str, steps: list[int]) -> dict[str, Any] | None:
+    """For the component: a drawing with bands, and of each way its share, in words too, and its norm at these steps."""
     if run is None:
         return None
     spec = placement.block(pair.drawn, pair.layers)
     found = ways(run.history, spec, pair.drawn)
     rows = np.minimum(steps, len(run.history)) - 1
+    words = [percents({way: share_s[row] for way, share_s in found.share_s.items()}) for row in rows]
     return {
-        "label": labels([run.config])[0],
+        "label": f"{name}, diverged" if outcome(run.history) == "diverged" else name,
         "last": len(run.history),
-        "svg": block_svg(spec, "backward", placement.dual_stream, shares(placement, pair, run, 1)),
-        "share": {name: numbers(share_s[rows]) for name, share_s in found.share_s.items()},
-        "norm": {name: numbers(norm_s[rows]) for name, norm_s in found.norm_s.items()},
+        "svg": block_svg(spec, "backward", placement.dual_stream, bands(shares(placement, pair, run, 1))),
+        "share": {way: numbers(share_s[rows]) for way, share_s in found.share_s.items()},
+        "words": {way: [said[way] for said in words] for way in found.share_s},
+        "norm": {way: numbers(norm_s[rows]) for way, norm_s in found.norm_s.items()},
     }
 
 
 def numbers(values: np.ndarray) -> list[float | None]:
+    """Null where there is no number."""
     return [None if np.isnan(value) else float(f"{value:.4g}") for value in values]
 
 
-def explained() -> None:
+def explained(pair: Pair) -> None:
+    second = any(placement.dual_stream for placement in pair.placements)
+    around = any(placement.block(pair.drawn, pair.layers).structure.block_skip for placement in pair.placements)
+    gradient = r"(u + \partial\ell/\partial r')" if second else "u"
+    terms = [r"\underbrace{\alpha\,u}_{\text{stream}}", rf"\underbrace{{J_{{\text{{branch}}}}^{{\top}}\,{gradient}}}_{{\text{{branch}}}}"]
+    terms += [r"\underbrace{u'}_{\text{around}}"] * around
     st.markdown(
         "**How the signal is measured.** Where a branch leaves the stream, the gradient of the loss ℓ by what stands there, $v$ "
-        "(that is $x$ or $h$), is a sum over the ways back from the addition, where the gradient is $u$:"
+        "(that is $x$ or $h$), is a sum over the ways back from the addition above, where the gradient is $u$:"
     )
-    st.latex(FORMULA)
-    st.caption(
-        "‖·‖ is over all numbers of all tokens of the step's batch, recorded in every step. J_branch is the Jacobian of the whole branch, "
-        "its norms and its gate included. A share compares the sizes of the terms; whether they point the same way, it does not say."
-    )
+    st.latex(rf"\frac{{\partial\ell}}{{\partial v}} = {' + '.join(terms)}")
+    st.markdown("A way's share, the width of its band, is the square of its term's norm, divided by the sum of all terms' squares:")
+    st.latex(r"\text{share of the stream} = \lVert \alpha u \rVert^2 \,/\, (\lVert \alpha u \rVert^2 + \ldots)")
+    notes = [
+        "‖·‖ is over all numbers of all tokens of the step's batch, recorded in every step.",
+        r"$\alpha$ is what multiplies the stream, 1 where none is drawn.",
+        r"$J_{\text{branch}}$ is the Jacobian of the whole branch, its norms and its gate included.",
+        *["A branch also gets the gradient of the second stream, ∂ℓ/∂r′, which takes what it writes."] * second,
+        *["In a placement with a way around, $u'$ is the gradient at the block's last addition; it arrives at $x$."] * around,
+        "A share compares the sizes of the terms; whether they point the same way, it does not say.",
+    ]
+    st.caption(" ".join(notes))
 
 
 def spectra(pair: Pair, runs: list[Run | None]) -> None:
     """The singular values of the stack's and of the drawn block's Jacobian, of both runs beside each other on one scale."""
+    if not any(run and run.singular_values is not None for run in runs):
+        return
+    second = any(placement.dual_stream for placement in pair.placements)
     st.markdown(
-        "**What the Jacobian keeps of each direction.** Its singular values, the largest first: at 1 a direction passes unchanged. "
-        "They are those of the first token of the run's first sequence, which attends to itself alone, so that one D × D matrix has every "
-        "way in it and the stack's is the product of the blocks'."
+        "**What the Jacobian keeps of each direction.** Its singular values, the largest first: at 1 a direction keeps its length, at 0.01 "
+        "a hundredth of it is left. They are those of the first token of the run's first sequence, which attends to itself alone: its "
+        "Jacobian is one matrix, as wide as the model, with every way in it, and the stack's is made of the blocks'."
+        + " With a second stream, the stack's is that of both streams together; a block's is of the first."
+        * second
     )
     st.markdown(" &emsp; ".join(f"{swatch(slot)} {when}" for when, slot in figures.WHEN.items()))
     for row, what in ((0, "the whole stack"), (pair.drawn, f"block {pair.drawn}")):
@@ -131,17 +147,27 @@ def spectra(pair: Pair, runs: list[Run | None]) -> None:
             with column:
                 if spectrum is not None:
                     draw(f"{placement.title}: {what}", spectrum, domain, f"{side}_{row > 0}")
+                    if not row:
+                        st.markdown(read(spectrum))
                 elif run:
                     st.caption(f"{verbatim(labels([run.config])[0])} was trained without measuring them.")
 
 
 def draw(title: str, spectrum: np.ndarray, domain: tuple[float, float], key: str) -> None:
-    alt = f"{title}: singular values of the Jacobian by rank, before and after training."
     before_d, after_d = spectrum
+    alt = f"{title}: singular values of the Jacobian by rank, before and after training."
     st.altair_chart(figures.spectrum_chart(before_d, after_d, domain, title), width="stretch", key=f"spectrum_{key}", alt=alt)
-    nil = {when: int((values_d < figures.NIL).sum()) for when, values_d in zip(figures.WHEN, spectrum, strict=True)}
-    if not np.isfinite(spectrum).all():
-        st.caption("The run ended with parameters that are no numbers, so it has no Jacobian after training.")
-    elif any(nil.values()):
-        counts = " and ".join(f"{count} of {spectrum.shape[1]} {when}" for when, count in nil.items())
-        st.caption(f"Below 10⁻⁹, and so not shown: {counts}.")
+
+
+def read(spectrum: np.ndarray) -> str:
+    """What the median says."""
+    before, after = (left(np.median(values_d)) for values_d in spectrum)
+    return f"Half of the directions keep at most **{before}** of their length before training, and **{after}** after it."
+
+
+def left(median: float) -> str:
+    if np.isnan(median):
+        return "no number"
+    if median < figures.NIL:
+        return "nothing"
+    return f"{100 * median:.3g} %"

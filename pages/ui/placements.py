@@ -157,15 +157,15 @@ def facts(placement: Placement, layers: int) -> None:
         paper = f" [arXiv {placement.arxiv}](https://arxiv.org/abs/{placement.arxiv})" if placement.arxiv else ""
         st.markdown(f"**Source:** {placement.source}.{paper}")
         st.markdown(f"**Used by:** {placement.used_by}")
-        st.markdown(f"**Mind:** {placement.trap}")
+        st.markdown(f"**Beware:** {placement.trap}")
     with st.expander("In words", icon=":material/notes:"):
         st.code(describe(placement, layers), language=None, wrap_lines=True)
 
 
-def exports(placement: Placement, current: Pair, shares: dict[str, float] | None, key: str) -> None:
-    """The drawings that are shown as files, in the theme that the page has; `shares` as `block_svg` has them."""
+def exports(placement: Placement, current: Pair, bands: dict[str, tuple[float, str]] | None, key: str) -> None:
+    """The drawings that are shown as files, in the theme that the page has; `bands` as `block_svg` has them."""
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
-    block = block_svg(placement.block(current.drawn, current.layers), current.direction, placement.dual_stream, shares)
+    block = block_svg(placement.block(current.drawn, current.layers), current.direction, placement.dual_stream, bands)
     drawings = {"block": block, "stack": stack_svg(placement, current.layers, current.direction)}
     with st.container(horizontal=True):
         for part, drawing in drawings.items():
@@ -173,6 +173,7 @@ def exports(placement: Placement, current: Pair, shares: dict[str, float] | None
             words += [str(current.block)] if current.block and part == "block" else []
             view = current.view if part == "block" else current.direction
             words += [view] if view != "forward" else []
+            words += [f"step-{current.step}"] if view == "measured" else []
             name = "-".join(words)
             file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
             file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")

@@ -11,6 +11,7 @@ from core.config import ConfigError, RunConfig
 from core.history import outcome, verdict
 from core.jobs import JobsError, QueueFull
 from core.labels import labels
+from core.pair import Pair
 from core.presets import PRESETS
 from pages.ui.results import Result, jobs, started
 from pages.ui.state import change, comparison, viewer
@@ -118,6 +119,8 @@ def state(entry: Result) -> None:
     if entry.run:
         colour, icon = OUTCOMES[outcome(entry.run.history)]
         st.markdown(f":{colour}-badge[{icon} {outcome(entry.run.history).capitalize()}] {verdict(entry.run.history)}")
+        query = Pair.of(entry.config).to_query()
+        st.page_link("pages/theory/identity_path.py", label="Its backward signal", icon=":material/timeline:", query_params=query)
     elif status is None:
         st.markdown(":gray-badge[:material/hourglass_empty: Not computed yet] Press **Run** to train it.")
     elif entry.running:

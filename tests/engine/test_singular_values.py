@@ -21,16 +21,19 @@ def test_they_are_those_of_the_restatements_slopes(tiny: RunConfig, placement: s
     tokens_bt = (start_tokens_sb(config)[0, :1, None] + np.arange(config.length)) % 64
 
     def streams_ld(moved_d: np.ndarray) -> np.ndarray:
+        """x_0 to x_L, then the sum of x_0 and all that is written."""
         position_td = parameters["position"].astype(float)
         position_td[0] += moved_d
-        return np.array(restatement.streams(config, parameters | {"position": position_td}, tokens_bt)[0])[:, 0]
+        found, written = restatement.streams(config, parameters | {"position": position_td}, tokens_bt)
+        return np.array([*found, found[0] + sum(written)])[:, 0]
 
     steps_dd = 1e-5 * np.eye(config.width)
     slopes_ldd = np.array([(streams_ld(step_d) - streams_ld(-step_d)) / 2e-5 for step_d in steps_dd]).transpose(1, 2, 0)
-    jacobians_ldd = [slopes_ldd[-1], slopes_ldd[1]]
+    stack_ed = np.concatenate(slopes_ldd[2:]) if placement == "residual_dual" else slopes_ldd[2]
     found = singular_values(config, initial_parameters(config))
     assert (found.shape, found.dtype) == ((config.layers + 1, config.width), np.float32)
-    np.testing.assert_allclose(found[:2], np.linalg.svd(jacobians_ldd, compute_uv=False), rtol=1e-5, atol=1e-7)
+    for values_d, jacobian in zip(found[:2], (stack_ed, slopes_ldd[1]), strict=True):
+        np.testing.assert_allclose(values_d, np.linalg.svd(jacobian, compute_uv=False), rtol=1e-5, atol=1e-7)
     if placement == "pre":  # where the first block can be undone, the second is what is left
         second_dd = slopes_ldd[2] @ np.linalg.inv(slopes_ldd[1])
         np.testing.assert_allclose(found[2], np.linalg.svd(second_dd, compute_uv=False), rtol=1e-5)

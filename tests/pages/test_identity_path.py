@@ -179,6 +179,11 @@ def test_going_back_after_a_choice_shows_what_was_shown_before_it(theory: Visits
 SMALL = RunConfig(placement="peri", layers=2, width=16, heads=2, length=8, batch=4, steps=6)
 
 
+def run_choice(page: Any, place: int) -> Any:
+    """Of the sides that have a run."""
+    return widget(page, "Measured in the run", place)
+
+
 def measured(page: Any, side: int) -> dict[str, Any] | None:
     found: dict[str, Any] | None = component(page)["sides"][side]["measured"]
     return found
@@ -186,38 +191,49 @@ def measured(page: Any, side: int) -> dict[str, Any] | None:
 
 def test_the_articles_runs_are_measured_from_the_start(theory: Visits) -> None:
     page = theory(view="measured")
-    for side, (label, placement) in enumerate([("Run of Pre-Norm", "pre"), ("Run of Post-Norm", "post")]):
-        assert widget(page, label).value == RunConfig(placement)
+    for side, placement in enumerate(["pre", "post"]):
+        assert run_choice(page, side).value == RunConfig(placement)
         run, shown = store.load(RunConfig(placement)), measured(page, side)
         assert (shown["last"], component(page)["steps"]) == (180, list(range(1, 181)))
         stream_s, branch_s = run.history.attention_stream_signal_sl[:, 11], run.history.attention_branch_signal_sl[:, 11]
         np.testing.assert_allclose(shown["share"]["attention.stream"], stream_s**2 / (stream_s**2 + branch_s**2), rtol=1e-3)
         np.testing.assert_allclose(shown["norm"]["attention.branch"], branch_s, rtol=1e-3)
+        for words in zip(shown["words"]["attention.stream"], shown["words"]["attention.branch"], strict=True):
+            assert sum(int(word.removesuffix(" %")) for word in words) == 100
     assert len(page.charts) == 4
-    widget(page, "Run of Post-Norm").set_value(RunConfig("post", warmup=2 / 3))
+    assert "Half of the directions keep at most" in page.text
+    run_choice(page, 1).set_value(RunConfig("post", warmup=2 / 3))
     page.look()
     assert page.address == {"view": "measured", "right_run": "post~warmup-0.6666666666666666"}
     page.go()
-    assert widget(page, "Run of Post-Norm").value == RunConfig("post")
+    assert run_choice(page, 1).value == RunConfig("post")
 
 
 def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> None:
     page = theory(right="peri", layers="2", view="measured")
     assert (measured(page, 0), measured(page, 1)) == (None, None)
-    assert "No finished run of Peri-LN at this depth is stored here yet." in page.text
-    [*_, link] = page.app.get("page_link")
-    assert "run1=peri~layers-2" in link.proto.query_string
-    store.save(made_run(SMALL))
+    assert [link.proto.query_string for link in page.app.get("page_link")] == ["run1=pre~layers-2", "run1=peri~layers-2"]
+    assert "What the Jacobian keeps" not in page.text
+    store.save(replace(made_run(SMALL), singular_values=np.full((2, 3, 16), 0.25, np.float32)))
     page.look()
-    assert widget(page, "Run of Peri-LN").value == SMALL
-    assert "was trained without measuring them" in page.text
+    assert run_choice(page, 0).value == SMALL
+    assert "keep at most 25 % of their length" in page.text.replace("**", "")
+    put(page, "Final norm", "Off")
+    assert measured(page, 1) is None
+    assert page.app.get("page_link")[1].proto.query_string == "run1=peri~final_norm-false~layers-2"
+
+
+def test_a_run_that_has_no_singular_values_says_so_beside_one_that_has(theory: Visits) -> None:
+    store.save(made_run(replace(SMALL, layers=12)))
+    assert "Peri-LN · no warmup was trained without measuring them." in theory(right="peri").text
 
 
 def test_a_run_in_the_address_that_is_not_stored_is_named_and_can_be_trained(theory: Visits) -> None:
     page = theory(right="peri", layers="2", right_run=SMALL.to_url())
-    assert widget(page, "Run of Peri-LN").value == SMALL
-    assert "This run is not stored here." in page.text
+    assert run_choice(page, 0).value == SMALL
+    assert page.app.get("page_link")[1].label == "That run is not stored here. **Train it**"
     assert measured(page, 1) is None
+    assert component(page)["sides"][1]["train"] == SMALL.to_url()
 
 
 def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
@@ -231,13 +247,14 @@ def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
     assert (shown["last"], component(page)["steps"], component(page)["step"]) == (3, [1, 2, 3], 5)
     assert shown["share"]["attention.stream"][-1] is None
     assert None not in shown["share"]["feed_forward.stream"]
-    assert "parameters that are no numbers" in page.text
+    assert shown["label"].endswith(", diverged")
+    assert "and no number after it" in page.text.replace("**", "")
 
 
 def test_what_is_exported_has_the_shares_of_the_step(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     files: dict[str, Any] = {}
     monkeypatch.setattr("pages.ui.placements.file", lambda label, make, name, *_: files.update({name: make}))
     page = theory(view="measured", step="50")
-    share = measured(page, 0)["share"]["attention.stream"][49]
-    assert f">{share:.0%}<".replace("%", " %") in files["pre-block-measured.svg"]()
+    words = measured(page, 0)["words"]["attention.stream"][49]
+    assert f">{words}<" in files["pre-block-measured-step-50.svg"]()
     assert 'class="way"' not in files["pre-stack-backward.svg"]()

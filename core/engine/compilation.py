@@ -1,0 +1,40 @@
+"""Compiled programs that outlive the process, where the host names a folder for them in NORMLAB_PROGRAMS."""
+
+import logging
+import math
+import os
+import stat
+from pathlib import Path
+
+import jax
+
+WORTH_KEEPING = 0.3  # seconds that a compilation took
+log = logging.getLogger(__name__)
+
+
+def keep_programs() -> None:
+    """Lets JAX keep what it compiles from now on in the host's folder, if there is one, and a safe one."""
+    if not (name := os.environ.get("NORMLAB_PROGRAMS")):
+        return
+    folder = Path(name)
+    if reason := unsafe(folder):
+        log.warning("NORMLAB_PROGRAMS is %r; %s. Compiled programs are not kept.", name, reason)
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder.resolve()))
+    # Where nothing can be written, what is there is used, and nothing is tried.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING if os.access(folder, os.W_OK) else math.inf)
+
+
+def unsafe(folder: Path) -> str:
+    """Why no program may be taken from a folder, which is made where it is missing; empty where one may.
+
+    A program is machine code: nobody else may have put it there.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = folder.stat()
+    except OSError as error:
+        return f"there can be no such folder: {error.strerror}"
+    if hasattr(os, "geteuid") and (about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        return "it must be a folder of your own that nobody else can write to"
+    return ""

@@ -1,0 +1,63 @@
+"""Each case in a process of its own: JAX is told once where programs are kept."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.engine.compilation import unsafe
+
+PROGRAM = """
+import jax
+from core.engine import compilation
+compilation.WORTH_KEEPING = 0.0
+from core.config import RunConfig
+from core.engine.training import Training, compile_program
+events = []
+jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
+config = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=3)
+history = next(iter(Training(config, compile_program(config, "cpu"))))
+print(history.loss_s[0], events.count("/jax/compilation_cache/cache_hits") > 0)
+"""
+
+
+def computed(folder: Path) -> tuple[float, bool, str]:
+    """The first loss, whether a program was found in the folder, and what was said."""
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=os.environ | {"NORMLAB_PROGRAMS": str(folder)}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    loss, hit = result.stdout.split()
+    return float(loss), hit == "True", result.stderr
+
+
+def test_a_program_is_compiled_once_and_kept_also_where_nothing_more_can_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "below" / "programs"
+    first, again = computed(folder), computed(folder)
+    assert (first[1], again[1]) == (False, True)
+    assert first[0] == again[0]
+    assert folder.stat().st_mode & 0o077 == 0
+    for kept in folder.iterdir():
+        kept.write_bytes(b"damaged")
+    before = {kept.name for kept in folder.iterdir()}
+    folder.chmod(0o500)
+    damaged = computed(folder)
+    folder.chmod(0o700)
+    assert damaged[0] == first[0]
+    assert {kept.name for kept in folder.iterdir()} == before
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    _, hit, said = computed(tmp_path)
+    assert not hit
+    assert "it must be a folder of your own that nobody else can write to. Compiled programs are not kept." in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["file", "file/below"])
+def test_where_no_folder_can_be_the_reason_is_said(tmp_path: Path, where: str) -> None:
+    (tmp_path / "file").write_text("")
+    assert unsafe(tmp_path / where).startswith("there can be no such folder")
