@@ -10,7 +10,7 @@ from core.figures import CURVES, LAYERS, Line
 from pages.ui.downloads import downloads
 from pages.ui.results import Result, lines
 from pages.ui.state import change, comparison
-from pages.ui.swatch import swatch
+from pages.ui.swatch import legend
 
 
 def charts(results: list[Result]) -> None:
@@ -38,7 +38,7 @@ def take(name: str, key: str, labels: dict[str, str]) -> None:
 
 
 def draw_curves(shown: list[Line]) -> None:
-    legend(shown)
+    legend({line.label: line.slot for line in shown})
     left, right = st.columns(2)
     with left:
         curve(shown, "loss", 320)
@@ -60,7 +60,7 @@ def draw_layers(shown: list[Line]) -> None:
     if last > 1:
         st.session_state.step = step
         st.slider("Step", 1, last, key="step", on_change=take_step, args=(last,), help="A run that ended earlier is shown where it ended.")
-    legend(shown)
+    legend({line.label: line.slot for line in shown})
     for column, name in zip(st.columns(3), LAYERS, strict=True):
         with column:
             quantity = LAYERS[name]
@@ -82,8 +82,3 @@ def draw_maps(shown: list[Line]) -> None:
     st.caption(" ".join([quantity.says, "One colour scale for all runs.", figures.unshown(shown, name)]))
     for line, chart in zip(shown, figures.heat_maps(shown, name), strict=True):
         st.altair_chart(chart, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")
-
-
-def legend(shown: list[Line]) -> None:
-    names = {line.slot: line.label.replace(" ", "\u00a0").replace("-", "\u2011") for line in shown}  # a line breaks between names only
-    st.markdown(" &emsp; ".join(f"{swatch(slot)} {name}" for slot, name in names.items()))

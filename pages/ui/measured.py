@@ -17,7 +17,7 @@ from core.run import Run
 from core.signal import bands, percents, ways
 from pages.ui import placements
 from pages.ui.results import result
-from pages.ui.swatch import swatch
+from pages.ui.swatch import legend
 from pages.ui.verbatim import verbatim
 
 STEPS_SHOWN = 500
@@ -139,7 +139,7 @@ def spectra(pair: Pair, runs: list[Run | None]) -> None:
         + " With a second stream, the stack's is that of both streams together; a block's is of the first."
         * second
     )
-    st.markdown(" &emsp; ".join(f"{swatch(slot)} {when}" for when, slot in figures.WHEN.items()))
+    legend(figures.WHEN)
     for row, what in ((0, "the whole stack"), (pair.drawn, f"block {pair.drawn}")):
         spectra = [run.singular_values[:, row] if run and run.singular_values is not None else None for run in runs]
         domain = figures.spectrum_domain([spectrum for spectrum in spectra if spectrum is not None])
