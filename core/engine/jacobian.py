@@ -25,10 +25,10 @@ COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}
 def singular_values(config: RunConfig, parameters: Any) -> np.ndarray:
     """(L + 1, D) float32, descending: of the stack, dx_L / dx_0, then of blocks 1..L, dx' / dx. Not a number where a parameter is none.
 
-    Computed in float64: what is zero by algebra is seen to be zero.
+    Computed in float64, on the CPU wherever the run was: what is zero by algebra is seen to be zero.
     """
     placement = placement_of(config.placement)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
         scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
         arguments = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (parameters, scales))
         program = compiled(untraced(config), placement.stack(config.layers))
