@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -13,22 +14,36 @@ from core.run import Facts
 OWN = math.log(4)  # how much less alike, as the logarithm of a ratio, an own run may be than one of reference
 
 
-def step_flops(config: RunConfig) -> float:
-    """Arithmetic of one training step: a forward pass, its recomputation in the blocks, and a backward pass of twice its work."""
-    tokens = config.batch * config.length
+def block_flops(config: RunConfig) -> float:
+    """Arithmetic of all blocks in a forward pass: the products of the dense layers and of attention."""
     block = 24 * config.width**2 + 4 * config.length * config.width
-    head = 2 * config.width * VOCABULARY
-    return tokens * (4 * config.layers * block + 3 * head)
+    return config.batch * config.length * config.layers * block
+
+
+def needed_flops(config: RunConfig) -> float:
+    """Arithmetic that a training step needs, however it is computed: a forward pass and a backward pass of twice its work."""
+    head = config.batch * config.length * 2 * config.width * VOCABULARY
+    return 3 * (block_flops(config) + head)
+
+
+def step_flops(config: RunConfig) -> float:
+    """Arithmetic of one training step of the engine, which computes the blocks' forward pass anew in the backward pass."""
+    return needed_flops(config) + block_flops(config)
 
 
 @cache
 def matrix_gflops(size: int = 512, repeats: int = 20) -> float:
     """The best rate, in GFLOP/s, of a few float32 products of square matrices: what this machine can do. Measured once in a process."""
     square = np.ones((size, size), np.float32)
+    return product_gflops(lambda: square @ square, size, repeats)
+
+
+def product_gflops(product: Callable[[], object], size: int, repeats: int) -> float:
+    """The best rate, in GFLOP/s, of computing a product of two square matrices this often."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
-        square @ square
+        product()
         times.append(time.perf_counter() - started)
     return 2 * size**3 / min(times) / 1e9
 

@@ -4,9 +4,7 @@ Blocks are unrolled Flax modules, `init` runs outside jit, and every Python iter
 gradient norm. It shares no code with the engine. `python -m core.engine.baseline` trains the article's three runs.
 """
 
-import json
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -15,8 +13,8 @@ import numpy as np
 import optax
 from flax import linen as nn
 
+from core import stopwatch
 from core.config import VOCABULARY, RunConfig
-from core.presets import ARTICLE
 
 
 class Block(nn.Module):
@@ -96,24 +94,11 @@ def train(config: RunConfig, parameters: Any = None) -> Iterator[tuple[float, fl
         yield float(loss), float(norm)
 
 
-def main() -> None:
-    """A line of JSON for each run; the seconds before its second step are those of `init` and of compilation."""
-    for config in ARTICLE:
-        times, measured = [time.perf_counter()], []
-        for step in train(config):
-            times.append(time.perf_counter())
-            measured.append(step)
-        first, *others = np.diff(times)
-        loss_s, norm_s = np.array(measured).T
-        about = {
-            "placement": config.placement,
-            "warmup_steps": config.warmup_steps,
-            "final_loss": loss_s[-1],
-            "largest_gradient_norm": norm_s.max(),
-            "ms_per_step": 1000 * np.mean(others),
-            "compile_seconds": first,
-        }
-        print(json.dumps(about), flush=True)
+def main(argv: Sequence[str] | None = None) -> None:
+    """A line of JSON for each run."""
+    asked = stopwatch.parser("core.engine.baseline").parse_args(argv)
+    for config in stopwatch.article_runs(asked.layers, asked.steps, asked.runs):
+        print(stopwatch.timed_steps(config, train(config)), flush=True)
 
 
 if __name__ == "__main__":
