@@ -127,7 +127,7 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
     frames = [
         pd.DataFrame({"when": when, "rank": np.arange(1, len(value_d) + 1), "value": value_d.astype(float)}) for when, value_d in values
     ]
-    data = pd.concat(frames)[lambda frame: frame.value >= NIL]
+    data = pd.concat(frames)[lambda frame: (frame.value >= NIL) & np.isfinite(frame.value)]
     slots = [slot - 1 for slot in WHEN.values()]
     base = alt.Chart(data).encode(
         alt.X("rank:Q").title("rank").scale(domain=[1, len(before_d)], nice=False).axis(whole(data["rank"])),
@@ -138,17 +138,19 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
     )
     unchanged = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
     layers = unchanged, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=16, opacity=1)
-    nil = {when: int((value_d < NIL).sum()) for when, value_d in zip(WHEN, (before_d, after_d), strict=True)}
-    counts = ", ".join(f"{count} {when}" for when, count in nil.items() if count)
-    note = f"below 10⁻⁹, where rounding is all there is: {counts}" if counts else " "  # a space keeps charts beside each other in line
-    note = note if np.isfinite(after_d).all() else "after training no parameter is a number"
+    small = {when: int((value_d < NIL).sum()) for when, value_d in zip(WHEN, (before_d, after_d), strict=True)}
+    counts = ", ".join(f"{count} {when}" for when, count in small.items() if count)
+    notes = [f"below 10⁻⁹, where rounding is all there is: {counts}"] if counts else []
+    notes += [f"{when} they are no numbers" for when, value_d in zip(WHEN, (before_d, after_d), strict=True) if np.isnan(value_d).all()]
+    notes += [f"{when} they are too large" for when, value_d in zip(WHEN, (before_d, after_d), strict=True) if np.isinf(value_d).any()]
+    note = "; ".join(notes) or " "  # a space keeps charts beside each other in line
     return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start", subtitle=note))
 
 
 def spectrum_domain(spectra: Sequence[np.ndarray]) -> tuple[float, float]:
     """The least and the greatest singular value that is shown of any of these arrays; one is among them."""
     values = np.concatenate([np.ones(1), *(spectrum.ravel() for spectrum in spectra)])
-    shown = values[values >= NIL]
+    shown = values[(values >= NIL) & np.isfinite(values)]
     return float(shown.min()), float(shown.max())
 
 

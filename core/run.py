@@ -1,6 +1,5 @@
 """A finished run: what was asked, what was measured, and how it was computed. Its one file format is Parquet."""
 
-import io
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -13,10 +12,8 @@ import pyarrow.parquet as pq
 from core.config import ENGINE_FORMAT, RunConfig
 from core.history import History, outcome
 
-METADATA, SINGULAR_VALUES = (
-    b"norm_placement_lab",
-    b"singular_values",
-)  # entries of the schema's metadata: JSON, and an array as NumPy writes it
+METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values"  # entries of the schema's metadata: JSON, and bare numbers
+STORED = np.dtype("<f4")  # of the singular values
 # What reading a file that is no run's can raise.
 DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
 
@@ -42,7 +39,7 @@ class Run:
     history: History
     facts: Facts
     # (2, L + 1, D): before the first step and after the last, of the stack's Jacobian and of each block's, as `core.engine.jacobian` has
-    # them; None where they were not measured
+    # them; infinite where they are too large to be written, not a number where there is no Jacobian; None where they were not measured
     singular_values: np.ndarray | None = None
 
     def to_parquet(self) -> bytes:
@@ -57,8 +54,7 @@ class Run:
         sink = pa.BufferOutputStream()
         metadata: dict[bytes, str | bytes] = {METADATA: json.dumps(about)}
         if self.singular_values is not None:
-            np.save(array := io.BytesIO(), self.singular_values, allow_pickle=False)
-            metadata[SINGULAR_VALUES] = array.getvalue()
+            metadata[SINGULAR_VALUES] = self.singular_values.astype(STORED).tobytes()
         table = self.history.to_table().replace_schema_metadata(metadata)
         pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
         return sink.getvalue().to_pybytes()
@@ -93,7 +89,10 @@ def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | Non
     written = file.schema_arrow.metadata.get(SINGULAR_VALUES)
     if written is None:
         return None
-    array: np.ndarray = np.load(io.BytesIO(written), allow_pickle=False)
-    if array.dtype != np.float32 or array.shape != (2, config.layers + 1, config.width):
+    shape = (2, config.layers + 1, config.width)
+    if len(written) != math.prod(shape) * STORED.itemsize:
         raise ValueError("the singular values are not those of the run that the file names")
-    return array
+    values = np.frombuffer(written, STORED).reshape(shape).astype(np.float32)
+    if (values < 0).any():
+        raise ValueError("no singular value is negative")
+    return values

@@ -16,6 +16,7 @@ from core.run import DAMAGE, Facts, Run
 CACHE = Path(__file__).parents[1] / "cache"
 REFERENCE = CACHE / "reference"
 SUFFIX = ".parquet"
+LISTED = 2000  # files of a folder whose runs can be found by what they are
 
 
 class StoreError(OSError):
@@ -63,12 +64,14 @@ def save(run: Run, folder: Path | None = None) -> None:
 
 def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
     """What the newest files of a folder say of their runs, newest first, and how many steps each holds."""
-    found = []
+    found, dated = [], []
     with contextlib.suppress(OSError):
-        newest = sorted(((path.stat().st_mtime_ns, path) for path in folder.glob(f"*{SUFFIX}")), reverse=True)
-        for modified, path in newest[:most]:
-            with contextlib.suppress(*DAMAGE):
-                found.append(about(path, modified))
+        for path in folder.glob(f"*{SUFFIX}"):
+            with contextlib.suppress(OSError):  # it has just gone, or leads nowhere
+                dated.append((path.stat().st_mtime_ns, path))
+    for modified, path in sorted(dated, reverse=True)[:most]:
+        with contextlib.suppress(*DAMAGE):
+            found.append(about(path, modified))
     return found
 
 
@@ -76,12 +79,12 @@ def finished(wanted: Callable[[RunConfig], bool]) -> list[RunConfig]:
     """The finished runs that are wanted, of those of reference and of the newest of this machine, in this order."""
     found: dict[RunConfig, None] = {}
     for folder in (REFERENCE, runs_folder()):
-        for config, _, _ in facts(folder, 200):
+        for config, _, _ in facts(folder, LISTED):
             if wanted(config) and (folder / f"{config.key}{SUFFIX}").exists():
                 found[config] = None  # an older engine's file has another name
     return list(found)
 
 
-@lru_cache(maxsize=400)
+@lru_cache(maxsize=2 * LISTED)
 def about(path: Path, modified: int) -> tuple[RunConfig, Facts, int]:
     return Run.about(path)

@@ -15,7 +15,7 @@ from made_run import FACTS, made_history, made_run
 
 from core.config import ENGINE_FORMAT, RunConfig
 from core.history import History
-from core.run import DAMAGE, METADATA, Facts, Run
+from core.run import DAMAGE, METADATA, SINGULAR_VALUES, Facts, Run
 
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
 
@@ -41,7 +41,7 @@ def runs(draw: st.DrawFn) -> Run:
         config,
         History(*(column[:end] for column in columns)),
         Facts(draw(st.text()), draw(amount), draw(amount), draw(amount), {"jax": draw(st.text())}),
-        draw(st.none() | arrays.arrays(np.float32, (2, layers + 1, config.width))),
+        draw(st.none() | arrays.arrays(np.float32, (2, layers + 1, config.width), elements=st.floats(0, width=32) | st.just(np.nan))),
     )
 
 
@@ -105,6 +105,15 @@ def test_an_edit_that_changes_nothing_is_read() -> None:
 def test_a_file_that_no_run_has_is_recognized(edit: object) -> None:
     with pytest.raises(DAMAGE):
         Run.from_parquet(edited(edit))
+
+
+@pytest.mark.parametrize("written", [b"", b"PK\x03\x04", np.zeros((2, 3, 15), "<f4").tobytes(), np.full((2, 3, 16), -1, "<f4").tobytes()])
+def test_singular_values_that_no_run_has_are_recognized(written: bytes) -> None:
+    table = pq.read_table(pa.BufferReader(made_run(CONFIG).to_parquet()))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {SINGULAR_VALUES: written}), sink)
+    with pytest.raises(DAMAGE):
+        Run.from_parquet(sink.getvalue().to_pybytes())
 
 
 @given(st.data())

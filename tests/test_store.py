@@ -188,6 +188,7 @@ def test_facts_are_of_the_newest_files_that_are_whole(runs: Path) -> None:
         os.utime(runs / f"{config.key}.parquet", (1000 - age, 1000 - age))
     (runs / f"{configs[1].key}.parquet").write_bytes(b"damaged")
     os.utime(runs / f"{configs[1].key}.parquet", (999, 999))
+    (runs / "leads-nowhere.parquet").symlink_to(runs / "missing")
     found = store.facts(runs, most=3)
     assert [(config, facts.train_seconds, steps) for config, facts, steps in found] == [(configs[0], 0, 5), (configs[2], 2, 5)]
     assert store.facts(runs / "missing") == []

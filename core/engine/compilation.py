@@ -30,6 +30,8 @@ def unsafe(folder: Path) -> str:
 
     A program is machine code: nobody else may have put it there.
     """
+    if not str(folder).isprintable():
+        return "the name must be one that can be printed"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = folder.stat()

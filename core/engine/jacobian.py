@@ -23,8 +23,9 @@ COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}
 
 
 def singular_values(config: RunConfig, parameters: Any) -> np.ndarray:
-    """(L + 1, D) float32, descending: of the stack, dx_L / dx_0, then of blocks 1..L, dx' / dx. Not a number where a parameter is none.
+    """(L + 1, D) float32, descending: of the stack, dx_L / dx_0, then of blocks 1..L, dx' / dx.
 
+    Infinite where they are too large, not a number where a matrix has an entry that is none.
     Computed in float64, on the CPU wherever the run was: what is zero by algebra is seen to be zero.
     """
     placement = placement_of(config.placement)
@@ -33,11 +34,14 @@ def singular_values(config: RunConfig, parameters: Any) -> np.ndarray:
         arguments = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (parameters, scales))
         program = compiled(untraced(config), placement.stack(config.layers))
         found = jax.device_get(program(*arguments, start_tokens_sb(config)[0, 0]))
-    if not all(np.isfinite(matrices).all() for matrices in found):
-        return np.full((config.layers + 1, config.width), np.nan, np.float32)
     stack_ed, blocks_ldd = found
-    values = [np.linalg.svd(stack_ed, compute_uv=False)[None], np.linalg.svd(blocks_ldd, compute_uv=False)]
-    return np.concatenate(values).astype(np.float32)
+    values = np.array([values_of(matrix) for matrix in (stack_ed, *blocks_ldd)])
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def values_of(matrix: np.ndarray) -> np.ndarray:
+    return np.linalg.svd(matrix, compute_uv=False) if np.isfinite(matrix).all() else np.full(matrix.shape[1], np.nan)
 
 
 @lru_cache(maxsize=PROGRAMS)

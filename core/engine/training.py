@@ -138,7 +138,9 @@ def built(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, 
     started = time.perf_counter()
     # `train_step` averages the gradients itself, once, not per parameter and block
     sharded = jax.shard_map(chunk, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
-    program = jax.jit(sharded, donate_argnums=0, compiler_options=COMPILER_OPTIONS.get(mesh.devices.flat[0].platform))
+    options = COMPILER_OPTIONS.get(mesh.devices.flat[0].platform)
+    shards = tuple(NamedSharding(mesh, spec) for spec in in_specs)  # said, since XLA would replicate what a structure has no use for
+    program = jax.jit(sharded, in_shardings=shards, donate_argnums=0, compiler_options=options)
     return Program(program.lower(*arguments).compile(), mesh, time.perf_counter() - started)
 
 

@@ -28,8 +28,10 @@ with stack, st.container(horizontal=True, gap="medium"):
     placements.drawn(pair)
     placements.final_norm(pair)
 
-runs = [measured.run_of(pair, side) for side in SIDES]
-identity_path.compare(pair, runs)
+entries = [measured.shown(pair, side) for side in SIDES]
+runs = [entry.run for entry in entries]
+steps = measured.steps_shown(runs)
+identity_path.compare(pair, entries, steps)
 st.caption(identity_path.legend(pair))
 if pair.view == "measured":
     measured.explained(pair)
@@ -38,4 +40,5 @@ st.divider()
 for column, side, placement, run in zip(st.columns(2, gap="large"), SIDES, pair.placements, runs, strict=True):
     with column:
         placements.facts(placement, pair.layers)
-        placements.exports(placement, pair, measured.exported(pair, placement, run), side)
+        step = measured.step_shown(pair, steps)
+        placements.exports(placement, pair, step, measured.exported(pair, placement, run, step), side)

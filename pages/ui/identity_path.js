@@ -17,7 +17,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   kept.tell = setTriggerValue
   if (data.heard < kept.heard) kept.said = data.heard // a server that has been started anew
   kept.heard = data.heard
-  const sides = JSON.stringify(data.sides)
+  const sides = JSON.stringify([data.sides, data.title])
   const next = data.heard < kept.said ? kept : data // what was said lately has not been heard yet
   if (kept.sides === sides && ["view", "slide", "step"].every((name) => kept[name] === next[name])) return
   Object.assign(kept, { sides, view: next.view, slide: next.slide, step: next.step, at: next.slide ?? kept.at })
@@ -104,8 +104,7 @@ function drawing(side, view) {
 
 // A line for each way by which the gradient arrives, to be filled by `measure`.
 function numbers(side, i) {
-  if (!side.measured) return `<p class="arrivals">Nothing is measured yet: the run is not stored here.
-    <a href="./?run1=${encodeURIComponent(side.train)}">Train it</a></p>`
+  if (!side.measured) return `<p class="arrivals">${side.missing[0]} <a href="./?run1=${encodeURIComponent(side.train)}">${side.missing[1]}</a></p>`
   const lines = Object.entries(ARRIVALS).map(([at, ways]) => `<tr><th colspan="3">Gradient at ${at}</th></tr>` +
     Object.entries(ways).filter(([name]) => name in side.measured.share).map(([name, words]) =>
       `<tr data-part="${name}"><td>${words}</td><td class="share"></td><td class="norm"></td></tr>`).join(""))
@@ -113,6 +112,7 @@ function numbers(side, i) {
 }
 
 function measure(root, data, kept) {
+  if (kept.view !== "measured") return
   const row = root.querySelector(".step input").value
   root.querySelector(".step output").textContent = `${data.steps[row]} of ${data.steps.at(-1)}`
   data.sides.forEach(({ measured }, i) => {
@@ -134,9 +134,9 @@ function measure(root, data, kept) {
 
 // 0.0123, 1.23·10⁻⁵
 function plain(value) {
-  if (value === 0 || value >= 0.001) return value.toPrecision(3)
+  if (value === 0 || (value >= 0.001 && value < 1000)) return value.toPrecision(3)
   const [digits, power] = value.toExponential(2).split("e")
-  return `${digits}·10⁻${[...power.slice(1)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`
+  return `${digits}·10${power.replace("+", "").replace("-", "⁻").replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit])}`
 }
 
 function stack(side, i, view) {

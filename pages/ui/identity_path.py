@@ -9,12 +9,12 @@ import streamlit as st
 from core.diagram import WIDEST, View, alike, block_svg, stack_svg, upper, which
 from core.labels import labels
 from core.mathml import math
-from core.pair import SIDES, Pair
+from core.pair import Pair
 from core.placement import Placement
-from core.run import Run
 from core.symbols import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
 from pages.ui import placements
-from pages.ui.measured import measured, steps_shown, wanted
+from pages.ui.measured import measured, missing
+from pages.ui.results import Result
 
 HERE = Path(__file__).parent
 NAME = "identity_path"
@@ -24,16 +24,16 @@ MOUNT = st.components.v2.component(
 VIEWS: tuple[View, ...] = get_args(View)
 
 
-def compare(pair: Pair, runs: list[Run | None]) -> None:
+def compare(pair: Pair, entries: list[Result], steps: list[int]) -> None:
     """The browser draws another view at once and says so afterwards; `heard` is how much of that this answers."""
-    steps = steps_shown(runs)
-    known = [run.config for run in runs if run]
+    known = [entry.config for entry in entries if entry.run]
     names = dict(zip(known, labels(known), strict=True))
     data = {
         "sides": [
             side(placement, pair)
-            | {"measured": measured(placement, pair, run, names[run.config] if run else "", steps), "train": wanted(pair, name)}
-            for placement, run, name in zip(pair.placements, runs, SIDES, strict=True)
+            | {"measured": measured(placement, pair, entry.run, names.get(entry.config, ""), steps)}
+            | {"missing": missing(entry), "train": entry.config.to_url()}
+            for placement, entry in zip(pair.placements, entries, strict=True)
         ],
         "steps": steps,
         "step": pair.step,

@@ -15,8 +15,9 @@ from core.placement import Placement
 from core.presets import ARTICLE
 from core.run import Run
 from core.signal import bands, percents, ways
+from core.symbols import number
 from pages.ui import placements
-from pages.ui.results import result
+from pages.ui.results import Result, result
 from pages.ui.swatch import legend
 from pages.ui.verbatim import verbatim
 
@@ -29,38 +30,33 @@ def stored(pair: Pair, side: str) -> list[RunConfig]:
     return sorted(found, key=lambda config: ARTICLE.index(config) if config in ARTICLE else len(ARTICLE))
 
 
-def chosen(pair: Pair, side: str) -> RunConfig | None:
+def chosen(pair: Pair, side: str) -> RunConfig:
+    """The run whose measurements a side shows, if it is finished: that of the address, else the first that is stored."""
     config: RunConfig | None = getattr(pair, f"{side}_run")
-    return config or next(iter(stored(pair, side)), None)
+    return config or next(iter(stored(pair, side)), pair.usual_run(side))
 
 
-def run_of(pair: Pair, side: str) -> Run | None:
-    """The finished run whose measurements a side shows."""
-    config = chosen(pair, side)
-    return result(0, "", config).run if config else None
+def shown(pair: Pair, side: str) -> Result:
+    return result(0, "", chosen(pair, side))
 
 
-def wanted(pair: Pair, side: str) -> str:
-    """Where the Train page opens with the run that a side would show."""
-    return (chosen(pair, side) or pair.usual_run(side)).to_url()
+def missing(entry: Result) -> tuple[str, str]:
+    """Why there is nothing to show of a run, and what to do about it."""
+    return ("The run is being trained.", "Watch it") if entry.running else ("The run is not stored here.", "Train it")
 
 
 def choice(pair: Pair, side: str) -> None:
     """Which stored run it is that has been measured; where there is none, the way to one."""
-    options, config = stored(pair, side), chosen(pair, side)
-    other = [run for run in [chosen(pair, one) for one in SIDES if one != side] if run]
-    if config:
-        shown = options if config in options else [config, *options]
-        names = labels([*shown, *other])[: len(shown)]  # so that they tell what differs from the other side, too
-        placements.run(pair, f"{side}_run", "Measured in the run", config, dict(zip(shown, names, strict=True)))
-    if config not in options:
-        says = "That run is not stored here." if config else "No run of it is stored here."
-        st.page_link(
-            "pages/lab/train.py",
-            label=f"{says} **Train it**",
-            icon=":material/play_arrow:",
-            query_params={"run1": wanted(pair, side)},
-        )
+    options, entry = stored(pair, side), shown(pair, side)
+    others = [one.config for one in (shown(pair, other) for other in SIDES if other != side) if one.run]
+    if options or entry.run or getattr(pair, f"{side}_run"):
+        listed = options if entry.config in options else [entry.config, *options]
+        names = labels([*listed, *others])[: len(listed)]  # so that they tell what differs from the other side, too
+        placements.run(pair, f"{side}_run", "Measured in the run", entry.config, dict(zip(listed, names, strict=True)))
+    if not entry.run:
+        says, act = missing(entry)
+        query = {"run1": entry.config.to_url()}
+        st.page_link("pages/lab/train.py", label=f"{says} **{act}**", icon=":material/play_arrow:", query_params=query)
 
 
 def steps_shown(runs: list[Run | None]) -> list[int]:
@@ -75,9 +71,14 @@ def shares(placement: Placement, pair: Pair, run: Run, step: int) -> dict[str, f
     return {name: float(share_s[min(step, len(run.history)) - 1]) for name, share_s in found.share_s.items()}
 
 
-def exported(pair: Pair, placement: Placement, run: Run | None) -> dict[str, tuple[float, str]] | None:
+def step_shown(pair: Pair, steps: list[int]) -> int:
+    """The one of the slider's steps that the address means."""
+    return max((step for step in steps if step <= pair.step), default=steps[0])
+
+
+def exported(pair: Pair, placement: Placement, run: Run | None, step: int) -> dict[str, tuple[float, str]] | None:
     """The bands that a file of the drawing shows."""
-    return bands(shares(placement, pair, run, pair.step)) if run and pair.view == "measured" else None
+    return bands(shares(placement, pair, run, step)) if run and pair.view == "measured" else None
 
 
 def measured(placement: Placement, pair: Pair, run: Run | None, name: str, steps: list[int]) -> dict[str, Any] | None:
@@ -161,13 +162,13 @@ def draw(title: str, spectrum: np.ndarray, domain: tuple[float, float], key: str
 
 def read(spectrum: np.ndarray) -> str:
     """What the median says."""
-    before, after = (left(np.median(values_d)) for values_d in spectrum)
-    return f"Half of the directions keep at most **{before}** of their length before training, and **{after}** after it."
+    before, after = (times(float(np.median(values_d))) for values_d in spectrum)
+    return f"Half of the directions come out at most {before} as long as they went in before training, and {after} after it."
 
 
-def left(median: float) -> str:
+def times(median: float) -> str:
     if np.isnan(median):
-        return "no number"
-    if median < figures.NIL:
-        return "nothing"
-    return f"{100 * median:.3g} %"
+        return "**no number of times**"
+    if np.isinf(median):
+        return "**more times than can be written**"
+    return "**0 times**" if median < figures.NIL else f"**${number(float(f'{median:.2g}'))}$ times**"

@@ -118,7 +118,20 @@ def final_norm(current: Pair) -> None:
 
 
 def run(current: Pair, name: str, label: str, config: RunConfig, names: dict[RunConfig, str]) -> None:
-    widget(st.selectbox, name, label, name, config, first, options=list(names), format_func=names.__getitem__)
+    texts = {run.to_url(): text for run, text in names.items()}
+    widget(st.selectbox, name, label, name, config.to_url(), known_run, options=list(texts), format_func=texts.__getitem__)
+
+
+# Where the options have changed meanwhile, Streamlit hands on the label that a browser has chosen: it changes nothing.
+
+
+def known_run(text: str, before: RunConfig | None) -> RunConfig | None:
+    run, faults = RunConfig.from_url(text)
+    return before if faults else run
+
+
+def known_placement(text: str, before: str) -> str:
+    return text if text in PLACEMENTS or is_design(text) else before
 
 
 def choice(current: Pair, name: str, label: str) -> None:
@@ -129,8 +142,9 @@ def choice(current: Pair, name: str, label: str) -> None:
     texts = {own: "Design your own"} | {name: placement.title for name, placement in PLACEMENTS.items()}
 
     def made(value: str, before: str) -> str:
-        derived(value, before, current.drawn, current.layers)
-        return value
+        placement = known_placement(value, before)
+        derived(placement, before, current.drawn, current.layers)
+        return placement
 
     widget(st.selectbox, name, label, name, chosen, made, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
     if is_design(chosen):
@@ -162,7 +176,7 @@ def facts(placement: Placement, layers: int) -> None:
         st.code(describe(placement, layers), language=None, wrap_lines=True)
 
 
-def exports(placement: Placement, current: Pair, bands: dict[str, tuple[float, str]] | None, key: str) -> None:
+def exports(placement: Placement, current: Pair, step: int, bands: dict[str, tuple[float, str]] | None, key: str) -> None:
     """The drawings that are shown as files, in the theme that the page has; `bands` as `block_svg` has them."""
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
     block = block_svg(placement.block(current.drawn, current.layers), current.direction, placement.dual_stream, bands)
@@ -173,7 +187,7 @@ def exports(placement: Placement, current: Pair, bands: dict[str, tuple[float, s
             words += [str(current.block)] if current.block and part == "block" else []
             view = current.view if part == "block" else current.direction
             words += [view] if view != "forward" else []
-            words += [f"step-{current.step}"] if view == "measured" else []
+            words += [f"step-{step}"] if view == "measured" else []
             name = "-".join(words)
             file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
             file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")

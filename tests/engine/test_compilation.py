@@ -57,6 +57,10 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    assert unsafe(tmp_path / "\udcff") == "the name must be one that can be printed"
+
+
 @pytest.mark.parametrize("where", ["file", "file/below"])
 def test_where_no_folder_can_be_the_reason_is_said(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("")

@@ -52,10 +52,20 @@ def test_an_untouched_block_stretches_nothing(tiny: RunConfig) -> None:
     np.testing.assert_array_equal(singular_values(config, initial_parameters(config)), 1)
 
 
-def test_parameters_that_are_no_numbers_have_none(tiny: RunConfig) -> None:
+def test_what_is_no_number_has_no_singular_values(tiny: RunConfig) -> None:
     parameters = initial_parameters(tiny)
     parameters["segments"][0]["mlp_in"]["kernel"][1, 0, 0] = np.nan
-    assert np.isnan(singular_values(tiny, parameters)).all()
+    stack_d, first_d, second_d = singular_values(tiny, parameters)
+    assert np.isnan(stack_d).all()
+    assert np.isfinite(first_d).all()
+    assert np.isnan(second_d).all()
+
+
+def test_what_float32_cannot_hold_is_infinite(tiny: RunConfig) -> None:
+    config = replace(tiny, placement="custom:attn=none,ffn=none,alpha=1000", final_norm=None, layers=8)
+    stack_d, *blocks = singular_values(config, initial_parameters(config))
+    assert np.isinf(stack_d).any()
+    assert np.isfinite(blocks).all()
 
 
 def test_runs_that_differ_in_numbers_alone_share_a_program(tiny: RunConfig) -> None:

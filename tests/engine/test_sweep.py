@@ -62,6 +62,13 @@ def test_each_run_is_what_it_is_alone(way: str, history_of: HistoryOf) -> None:
         assert_equal(history, history_of(config), rtol=1e-4)
 
 
+def test_runs_whose_structure_has_no_use_for_a_scale_go_together(history_of: HistoryOf) -> None:
+    """ReZero's gates are parameters, so the program does not read those of the scales, which have their shards all the same."""
+    configs = [replace(TINY, placement="rezero", final_norm=None, seed=seed) for seed in range(3)]
+    for config, history in zip(configs, together(configs), strict=True):
+        assert_equal(history, history_of(config), rtol=1e-4)
+
+
 def test_runs_of_several_segments_are_what_they_are_alone(history_of: HistoryOf) -> None:
     configs = [replace(TINY, placement="keel", final_norm=None, layers=3, learning_rate=rate) for rate in (1e-3, 2e-3, 3e-3)]
     for config, history in zip(configs, together(configs), strict=True):

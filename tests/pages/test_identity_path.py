@@ -12,6 +12,7 @@ from made_run import made_run
 from core import store
 from core.config import RunConfig
 from core.placement import PLACEMENTS
+from pages.ui.placements import known_placement, known_run
 
 Visits = Callable[..., Any]
 PAGE = "pages/theory/identity_path.py"
@@ -192,7 +193,7 @@ def measured(page: Any, side: int) -> dict[str, Any] | None:
 def test_the_articles_runs_are_measured_from_the_start(theory: Visits) -> None:
     page = theory(view="measured")
     for side, placement in enumerate(["pre", "post"]):
-        assert run_choice(page, side).value == RunConfig(placement)
+        assert run_choice(page, side).value == placement
         run, shown = store.load(RunConfig(placement)), measured(page, side)
         assert (shown["last"], component(page)["steps"]) == (180, list(range(1, 181)))
         stream_s, branch_s = run.history.attention_stream_signal_sl[:, 11], run.history.attention_branch_signal_sl[:, 11]
@@ -201,12 +202,12 @@ def test_the_articles_runs_are_measured_from_the_start(theory: Visits) -> None:
         for words in zip(shown["words"]["attention.stream"], shown["words"]["attention.branch"], strict=True):
             assert sum(int(word.removesuffix(" %")) for word in words) == 100
     assert len(page.charts) == 4
-    assert "Half of the directions keep at most" in page.text
-    run_choice(page, 1).set_value(RunConfig("post", warmup=2 / 3))
+    assert "Half of the directions come out at most" in page.text
+    run_choice(page, 1).set_value("post~warmup-0.6666666666666666")
     page.look()
     assert page.address == {"view": "measured", "right_run": "post~warmup-0.6666666666666666"}
     page.go()
-    assert run_choice(page, 1).value == RunConfig("post")
+    assert run_choice(page, 1).value == "post"
 
 
 def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> None:
@@ -216,8 +217,8 @@ def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> N
     assert "What the Jacobian keeps" not in page.text
     store.save(replace(made_run(SMALL), singular_values=np.full((2, 3, 16), 0.25, np.float32)))
     page.look()
-    assert run_choice(page, 0).value == SMALL
-    assert "keep at most 25 % of their length" in page.text.replace("**", "")
+    assert run_choice(page, 0).value == SMALL.to_url()
+    assert "come out at most **$0.25$ times** as long as they went in before training" in page.text
     put(page, "Final norm", "Off")
     assert measured(page, 1) is None
     assert page.app.get("page_link")[1].proto.query_string == "run1=peri~final_norm-false~layers-2"
@@ -230,8 +231,8 @@ def test_a_run_that_has_no_singular_values_says_so_beside_one_that_has(theory: V
 
 def test_a_run_in_the_address_that_is_not_stored_is_named_and_can_be_trained(theory: Visits) -> None:
     page = theory(right="peri", layers="2", right_run=SMALL.to_url())
-    assert run_choice(page, 0).value == SMALL
-    assert page.app.get("page_link")[1].label == "That run is not stored here. **Train it**"
+    assert run_choice(page, 0).value == SMALL.to_url()
+    assert page.app.get("page_link")[1].label == "The run is not stored here. **Train it**"
     assert measured(page, 1) is None
     assert component(page)["sides"][1]["train"] == SMALL.to_url()
 
@@ -248,13 +249,46 @@ def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
     assert shown["share"]["attention.stream"][-1] is None
     assert None not in shown["share"]["feed_forward.stream"]
     assert shown["label"].endswith(", diverged")
-    assert "and no number after it" in page.text.replace("**", "")
+    assert "and **no number of times** after it" in page.text
 
 
 def test_what_is_exported_has_the_shares_of_the_step(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     files: dict[str, Any] = {}
     monkeypatch.setattr("pages.ui.placements.file", lambda label, make, name, *_: files.update({name: make}))
     page = theory(view="measured", step="50")
+    assert "pre-block-measured-step-50.svg" in files
+    page.go(view="measured", step="777")
+    assert "pre-block-measured-step-180.svg" in files
     words = measured(page, 0)["words"]["attention.stream"][49]
     assert f">{words}<" in files["pre-block-measured-step-50.svg"]()
     assert 'class="way"' not in files["pre-stack-backward.svg"]()
+
+
+def test_a_run_that_is_being_trained_says_so(theory: Visits, desk: Any) -> None:
+    page = theory(right="peri", layers="2")
+    desk.put(SMALL, "training")
+    page.go(right="peri", layers="2", right_run=SMALL.to_url())
+    assert page.app.get("page_link")[1].label == "The run is being trained. **Watch it**"
+    assert component(page)["sides"][1]["missing"] == ["The run is being trained.", "Watch it"]
+
+
+def test_the_label_of_a_browser_that_is_behind_changes_nothing() -> None:
+    run = RunConfig("post")
+    assert known_run("Post-Norm · no warmup · rate 0.002", run) == run
+    assert known_run("post~seed-8", None) == RunConfig("post", seed=8)
+    assert [known_placement(text, "pre") for text in ("Design your own", "post", "custom:attn=input,ffn=none")] == [
+        "pre",
+        "post",
+        "custom:attn=input,ffn=none",
+    ]
+
+
+def test_a_stack_that_outgrows_numbers_spoils_nothing_beside_it(theory: Visits) -> None:
+    spectra = np.full((2, 13, 64), np.inf, np.float32)
+    config = RunConfig("peri")
+    store.save(replace(made_run(config), singular_values=spectra))
+    page = theory(right="peri")
+    assert "at most **more times than can be written** as long" in page.text
+    domains = [json.loads(chart.spec)["layer"][1]["encoding"]["y"]["scale"]["domain"] for chart in page.charts[:2]]
+    assert domains[0] == domains[1]
+    assert max(domains[0]) < 100
