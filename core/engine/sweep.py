@@ -158,7 +158,7 @@ def chunks(configs: Sequence[RunConfig], group: Group, run_p: np.ndarray, state:
         yield chunk
         step += count
         going_r &= np.array([history.diverged_at is None for history in chunk])
-        count = affordable((time.perf_counter() - started) / count)
+        count = affordable((time.perf_counter() - started) / count / runs)  # a call that does a few steps of each run is worth its while
 
 
 def stacked(trees: Sequence[Any]) -> Any:
