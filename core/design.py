@@ -96,6 +96,7 @@ def left_out(placement: Placement, layer: int, layers: int) -> str:
         "its norms of single heads": bool(structure.head_norms),
         "its gains of single heads": structure.head_gain,
         "its second way for the block's input": structure.block_skip,
+        "its learned factors of the stream": structure.profiled,
         "its choice of the matrices that start smaller or larger": block.init_gain != design.block(layer, layers).init_gain,
         "its norm on the embedding": placement.embedding_norm,
         "its second stream": placement.dual_stream,
