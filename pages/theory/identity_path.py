@@ -16,19 +16,20 @@ st.markdown(
 )
 
 pair = placements.pair()
+stored = [measured.stored(pair, side) for side in SIDES]
+entries = [measured.shown(pair, side, options) for side, options in zip(SIDES, stored, strict=True)]
 left, right, stack = st.columns([4, 4, 7], gap="medium")
 with left:
     placements.choice(pair, "left", "Placement")
-    measured.choice(pair, "left")
+    measured.choice(pair, "left", stored[0], *entries)
 with right:
     placements.choice(pair, "right", "Beside it")
-    measured.choice(pair, "right")
+    measured.choice(pair, "right", stored[1], *reversed(entries))
 with stack, st.container(horizontal=True, gap="medium"):
     placements.depth(pair)
     placements.drawn(pair)
     placements.final_norm(pair)
 
-entries = [measured.shown(pair, side) for side in SIDES]
 runs = [entry.run for entry in entries]
 steps = measured.steps_shown(runs)
 identity_path.compare(pair, entries, steps)

@@ -14,7 +14,7 @@ from core.pair import SIDES, Pair
 from core.placement import Placement
 from core.presets import ARTICLE
 from core.run import Run
-from core.signal import bands, percents, ways
+from core.signal import Ways, bands, percents, ways
 from core.symbols import number
 from pages.ui import placements
 from pages.ui.results import Result, result
@@ -30,14 +30,10 @@ def stored(pair: Pair, side: str) -> list[RunConfig]:
     return sorted(found, key=lambda config: ARTICLE.index(config) if config in ARTICLE else len(ARTICLE))
 
 
-def chosen(pair: Pair, side: str) -> RunConfig:
+def shown(pair: Pair, side: str, options: list[RunConfig]) -> Result:
     """The run whose measurements a side shows, if it is finished: that of the address, else the first that is stored."""
     config: RunConfig | None = getattr(pair, f"{side}_run")
-    return config or next(iter(stored(pair, side)), pair.usual_run(side))
-
-
-def shown(pair: Pair, side: str) -> Result:
-    return result(0, "", chosen(pair, side))
+    return result(0, "", config or next(iter(options), pair.usual_run(side)))
 
 
 def missing(entry: Result) -> tuple[str, str]:
@@ -45,10 +41,9 @@ def missing(entry: Result) -> tuple[str, str]:
     return ("The run is being trained.", "Watch it") if entry.running else ("The run is not stored here.", "Train it")
 
 
-def choice(pair: Pair, side: str) -> None:
-    """Which stored run it is that has been measured; where there is none, the way to one."""
-    options, entry = stored(pair, side), shown(pair, side)
-    others = [one.config for one in (shown(pair, other) for other in SIDES if other != side) if one.run]
+def choice(pair: Pair, side: str, options: list[RunConfig], entry: Result, other: Result) -> None:
+    """Which stored run it is that has been measured; where there is none, the way to one. `other` is what the other side shows."""
+    others = [other.config] if other.run else []
     if options or entry.run or getattr(pair, f"{side}_run"):
         listed = options if entry.config in options else [entry.config, *options]
         names = labels([*listed, *others])[: len(listed)]  # so that they tell what differs from the other side, too
@@ -65,10 +60,12 @@ def steps_shown(runs: list[Run | None]) -> list[int]:
     return sorted({round(step) for step in np.linspace(1, longest, min(longest, STEPS_SHOWN))})
 
 
-def shares(placement: Placement, pair: Pair, run: Run, step: int) -> dict[str, float]:
-    """At a step, or at the run's last one before it."""
-    found = ways(run.history, placement.block(pair.drawn, pair.layers), pair.drawn)
-    return {name: float(share_s[min(step, len(run.history)) - 1]) for name, share_s in found.share_s.items()}
+def measures(placement: Placement, pair: Pair, run: Run) -> Ways:
+    return ways(run.history, placement.block(pair.drawn, pair.layers), pair.drawn)
+
+
+def shares(found: Ways, row: int) -> dict[str, float]:
+    return {way: float(share_s[row]) for way, share_s in found.share_s.items()}
 
 
 def step_shown(pair: Pair, steps: list[int]) -> int:
@@ -78,21 +75,22 @@ def step_shown(pair: Pair, steps: list[int]) -> int:
 
 def exported(pair: Pair, placement: Placement, run: Run | None, step: int) -> dict[str, tuple[float, str]] | None:
     """The bands that a file of the drawing shows."""
-    return bands(shares(placement, pair, run, step)) if run and pair.view == "measured" else None
+    if run is None or pair.view != "measured":
+        return None
+    return bands(shares(measures(placement, pair, run), min(step, len(run.history)) - 1))
 
 
 def measured(placement: Placement, pair: Pair, run: Run | None, name: str, steps: list[int]) -> dict[str, Any] | None:
     """For the component: a drawing with bands, and of each way its share, in words too, and its norm at these steps."""
     if run is None:
         return None
-    spec = placement.block(pair.drawn, pair.layers)
-    found = ways(run.history, spec, pair.drawn)
+    spec, found = placement.block(pair.drawn, pair.layers), measures(placement, pair, run)
     rows = np.minimum(steps, len(run.history)) - 1
-    words = [percents({way: share_s[row] for way, share_s in found.share_s.items()}) for row in rows]
+    words = [percents(shares(found, row)) for row in rows]
     return {
         "label": f"{name}, diverged" if outcome(run.history) == "diverged" else name,
         "last": len(run.history),
-        "svg": block_svg(spec, "backward", placement.dual_stream, bands(shares(placement, pair, run, 1))),
+        "svg": block_svg(spec, "backward", placement.dual_stream, bands(shares(found, 0))),
         "share": {way: numbers(share_s[rows]) for way, share_s in found.share_s.items()},
         "words": {way: [said[way] for said in words] for way in found.share_s},
         "norm": {way: numbers(norm_s[rows]) for way, norm_s in found.norm_s.items()},
