@@ -12,14 +12,14 @@ from itertools import islice
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from core.config import VOCABULARY, RunConfig
+from core.config import RunConfig
 from core.design import placement_of
-from core.engine.model import DYT_ALPHA, NORM_MODULES, Scales, block_of
+from core.engine.block import DYT_ALPHA, Scales
+from core.engine.parameters import parameter_shapes
 from core.engine.profile import profiled
-from core.placement import BlockSpec, Stack, Structure
+from core.placement import BlockSpec
 
 OUTPUT_STD = np.float32(0.02)
 TRUNCATED_STD = np.float32(0.87962566103423978)  # of a standard normal cut at -2 and 2
@@ -54,28 +54,6 @@ def column_gains(module: str, columns: int, run: list[BlockSpec]) -> np.ndarray:
     matrices = ["query", "key", "value"] if module == "qkv" else [module]
     gain_lm = np.array([[dict(block.init_gain).get(matrix, 1.0) for matrix in matrices] for block in run], np.float32)
     return np.repeat(gain_lm, columns // len(matrices), axis=1)[:, None, :]
-
-
-def parameter_shapes(config: RunConfig, stack: Stack) -> dict[str, Any]:
-    """The parameters' layout, which `core.engine.model.forward` reads; each run of blocks is stacked along a leading axis."""
-
-    def stacked(structure: Structure, count: int) -> Any:
-        key, tokens_nd = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((config.length, config.width), jnp.float32)
-        one = jax.eval_shape(block_of(config, structure).init, key, tokens_nd, Scales(1.0, 1.0, 1.0))["params"]
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape), leaf.dtype), one)
-
-    def array(*shape: int) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(shape, jnp.float32)
-
-    norm = jax.eval_shape(NORM_MODULES[config.norm]().init, jax.ShapeDtypeStruct((2,), jnp.uint32), array(config.width))["params"]
-    return {
-        "embedding": {"embedding": array(VOCABULARY, config.width)},
-        "position": array(config.length, config.width),
-        "segments": [stacked(structure, count) for structure, count in stack.segments],
-        "output": {"kernel": array(config.width, VOCABULARY)},
-        **({"embedding_norm": norm} if stack.embedding_norm else {}),
-        **({"final_norm": norm} if config.final_norm else {}),
-    }
 
 
 def initial_parameters(config: RunConfig) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from core.config import RunConfig
 from core.design import placement_of
+from core.engine.block import EPSILON, norm_name
 from core.engine.data import start_tokens_sb
-from core.engine.model import EPSILON, norm_name
 from core.placement import BlockSpec, Site, Sites
 
 Parameters = dict[str, Any]

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from core.config import RunConfig, untraced
+from core.engine.block import Scales, block_of
 from core.engine.data import sequences, start_tokens_sb
-from core.engine.model import Scales, block_of, embedded
+from core.engine.model import embedded
 from core.placement import Stack
 
 PROGRAMS = 8  # kept

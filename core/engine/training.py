@@ -16,17 +16,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from core.config import RunConfig, untraced
 from core.design import placement_of
+from core.engine.block import Scales
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.devices import DeviceKind, devices, divided
-from core.engine.initialization import initial_parameters, parameter_shapes
+from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
-from core.engine.model import Scales, Streams, forward, taps
+from core.engine.model import Streams, forward, taps
+from core.engine.parameters import Packed, packed, packed_shapes, unpacked
 from core.history import History, learning_rate_s
 from core.pace import matrix_gflops
 from core.placement import Stack
@@ -44,7 +45,7 @@ OPTIMIZER = optax.chain(optax.scale_by_adam(b1=0.9, b2=0.95), optax.add_decayed_
 
 
 class State(NamedTuple):
-    parameters: Any
+    parameters: Packed
     optimizer: Any
 
 
@@ -73,17 +74,16 @@ def train_step(
     """One optimizer update on this device's part of the batch; gradients and measures are averaged over the devices."""
     tokens_bt, targets_bt = sequences(start_b, config.length)
 
-    def loss_of(parameters: Any, taps: list[jax.Array]) -> tuple[jax.Array, Streams]:
+    def loss_of(parameters: Packed, taps: list[jax.Array]) -> tuple[jax.Array, Streams]:
         logits_nv, streams = forward(parameters, tokens_bt, config, stack, scales, taps)
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean(), streams
 
-    differentiated = jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True)
-    local, unravel = ravel_pytree(differentiated(state.parameters, taps(stack)))
-    (loss, streams), (gradient, power) = unravel(jax.lax.pmean(local, "batch"))  # one exchange, not one for each parameter
+    local = jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True)(state.parameters, taps(stack))
+    (loss, streams), (gradient, power) = jax.lax.pmean(local, "batch")
     updates, optimizer = OPTIMIZER.update(gradient, state.optimizer, state.parameters)
     parameters = jax.tree.map(lambda parameter, update: parameter - rate * update, state.parameters, updates)
-    block_norms_l = jnp.concatenate([jax.vmap(optax.tree.norm)(segment) for segment in gradient["segments"]])
-    gradient_norm = optax.tree.norm(gradient | {"segments": block_norms_l})
+    block_norms_l = jnp.concatenate([jnp.linalg.norm(rows_lp, axis=-1) for rows_lp in gradient.segments])
+    gradient_norm = optax.tree.norm((gradient.rest_p, block_norms_l))
     signal_l22 = jnp.sqrt(jnp.concatenate(power) / jax.lax.axis_size("batch"))  # each device's loss is a mean over its own part
     return State(parameters, optimizer), Record(loss, gradient_norm, block_norms_l, signal_l22, streams)
 
@@ -146,7 +146,7 @@ def built(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, 
 
 def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
     """The shapes of what `run_chunk` takes."""
-    parameters = parameter_shapes(shape, stack)
+    parameters = packed_shapes(shape, stack)
     scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in stack.segments]
     start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
     rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
@@ -155,7 +155,7 @@ def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
 
 def beginning(config: RunConfig) -> tuple[State, list[Scales]]:
     """What a run starts from, on the host, and its placement's scales."""
-    parameters = initial_parameters(config)
+    parameters = packed(initial_parameters(config))
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
     return State(parameters, zeros), [Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)]
 
@@ -187,7 +187,9 @@ class Training:
         """The run after its last step, with what is to be known of how it was computed; `seconds` is the time of its training."""
         devices = self.program.mesh.devices.ravel()
         versions = {"python": platform.python_version()} | {name: version(name) for name in ("jax", "flax", "optax", "numpy")}
-        spectra = [singular_values(self.config, parameters) for parameters in (initial_parameters(self.config), self.state.parameters)]
+        stack = placement_of(self.config.placement).stack(self.config.layers)
+        trained = unpacked(jax.device_get(self.state.parameters), self.config, stack)
+        spectra = [singular_values(self.config, parameters) for parameters in (initial_parameters(self.config), trained)]
         device = f"{len(devices)} x {devices[0].device_kind}"
         facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions)
         return Run(self.config, history, facts, np.stack(spectra))

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from core.config import RunConfig
+from core.engine.block import Scales
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.initialization import initial_parameters
-from core.engine.model import Scales, forward, taps
+from core.engine.model import forward, taps
+from core.engine.parameters import packed
 from core.placement import PLACEMENTS
 
 DEPTHS, SEEDS = (6, 48), (0, 1)
@@ -34,7 +36,9 @@ def output_change(placement: str, layers: int) -> float:
         tokens_bt, _ = sequences(start_tokens_sb(config)[0], config.length)
         parameters = initial_parameters(config)
         logits = jax.jit(partial(forward, tokens_bt=tokens_bt, config=config, stack=stack, scales=scales, taps=taps(stack)))
-        before_nv, after_nv = (logits(values)[0] for values in (parameters, parameters | {"segments": moved(parameters["segments"], seed)}))
+        before_nv, after_nv = (
+            logits(packed(values))[0] for values in (parameters, parameters | {"segments": moved(parameters["segments"], seed)})
+        )
         changes.append(np.square(after_nv - before_nv).mean())
     return float(np.mean(changes))
 

@@ -7,7 +7,8 @@ import pytest
 from core.config import RunConfig
 from core.engine.baseline import Transformer
 from core.engine.data import start_tokens_sb
-from core.engine.initialization import initial_parameters, parameter_shapes
+from core.engine.initialization import initial_parameters
+from core.engine.parameters import parameter_shapes
 from core.placement import PLACEMENTS
 from tests.engine import restatement
 from tests.engine.restatement import unrolled

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from core.engine.model import EPSILON, NORM_MODULES, Block, Scales
+from core.engine.block import EPSILON, NORM_MODULES, Block, Scales
 from core.placement import PLACEMENTS
 
 LENGTH, WIDTH = 4, 8
@@ -49,7 +49,7 @@ def parameters_of(block: Block) -> Any:
 
 def jacobian(function: Callable[[jax.Array], jax.Array], x: Any) -> np.ndarray:
     """The derivative of all of a function's outputs by all of its inputs, both flattened."""
-    return np.asarray(jax.jit(jax.jacfwd(function))(jnp.asarray(x))).reshape(np.size(x), np.size(x))
+    return np.asarray(jax.jit(jax.jacrev(function))(jnp.asarray(x))).reshape(np.size(x), np.size(x))
 
 
 @pytest.mark.usefixtures("float64")

@@ -7,8 +7,10 @@ import pytest
 
 from core.config import VOCABULARY, RunConfig
 from core.engine.baseline import Transformer
+from core.engine.block import Scales
 from core.engine.initialization import initial_parameters
-from core.engine.model import Scales, Streams, forward, taps
+from core.engine.model import Streams, forward, taps
+from core.engine.parameters import packed
 from core.placement import PLACEMENTS
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
@@ -28,7 +30,7 @@ def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, St
     placement = PLACEMENTS[config.placement]
     scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
     stack = placement.stack(config.layers)
-    return forward(parameters, TOKENS_BT, config, stack, scales, taps(stack))
+    return forward(packed(parameters), TOKENS_BT, config, stack, scales, taps(stack))
 
 
 def engine_loss_and_gradient(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, dict[str, Any]]:
@@ -112,7 +114,7 @@ def test_the_signal_is_the_losss_gradient_by_what_the_stream_and_what_the_branch
     scales = [Scales.of(run) for _, run in PLACEMENTS[placement].segments(2)]
 
     def loss_of(taps: list[jax.Array]) -> jax.Array:
-        logits_nv, _ = forward(parameters, tokens_bt, config, stack, scales, taps)
+        logits_nv, _ = forward(packed(parameters), tokens_bt, config, stack, scales, taps)
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean()
 
     power_l22 = np.concatenate(jax.jit(jax.grad(loss_of))(taps(stack)))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from core.config import RunConfig
+from core.engine.block import Scales, block_of
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import jacobians, singular_values
-from core.engine.model import Scales, block_of
 from core.placement import PLACEMENTS
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
@@ -57,7 +57,7 @@ def test_a_jacobian_is_the_one_that_jax_derives(tiny: RunConfig) -> None:
     with jax.enable_x64(True):
         first = jax.tree.map(lambda leaf: leaf[0], parameters["segments"][0])
         x_d = parameters["embedding"]["embedding"][start_tokens_sb(tiny)[0, 0]] + parameters["position"][0]
-        expected_dd = jax.jacfwd(lambda x_d: block.apply({"params": first}, x_d[None], Scales(1.0, 1.0, 1.0))[0][0])(x_d)
+        expected_dd = jax.jacrev(lambda x_d: block.apply({"params": first}, x_d[None], Scales(1.0, 1.0, 1.0))[0][0])(x_d)
     np.testing.assert_allclose(jacobians(tiny, parameters)[1], expected_dd, rtol=1e-9, atol=1e-12)
 
 

@@ -1,0 +1,93 @@
+"""A run's parameters: which there are, and how few arrays hold them while it is trained.
+
+As Flax names them they are a tree, in which a run of blocks of equal structure is stacked along a leading axis. A program trains them
+packed: what the optimizer and the measures compile to, and launch, grows with the number of arrays.
+Shapes, besides the model's: P numbers of a row.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from core.config import VOCABULARY, RunConfig
+from core.engine.block import NORM_MODULES, Scales, block_of
+from core.placement import Stack, Structure
+
+Tree = dict[str, Any]
+
+
+class Packed(NamedTuple):
+    """All parameters, or one number for each of them."""
+
+    segments: list[Any]  # for each run of blocks (L, P): a row has all that belongs to a block
+    rest_p: Any
+
+
+def array(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def block_shapes(config: RunConfig, structure: Structure) -> Tree:
+    """Of one block."""
+    key = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    return jax.eval_shape(block_of(config, structure).init, key, array(config.length, config.width), Scales(1.0, 1.0, 1.0))["params"]
+
+
+def rest_shapes(config: RunConfig, stack: Stack) -> Tree:
+    """Of what belongs to no block."""
+    key = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    norm = jax.eval_shape(NORM_MODULES[config.norm]().init, key, array(config.width))["params"]
+    return {
+        "embedding": {"embedding": array(VOCABULARY, config.width)},
+        "position": array(config.length, config.width),
+        "output": {"kernel": array(config.width, VOCABULARY)},
+        **({"embedding_norm": norm} if stack.embedding_norm else {}),
+        **({"final_norm": norm} if config.final_norm else {}),
+    }
+
+
+def parameter_shapes(config: RunConfig, stack: Stack) -> Tree:
+    def stacked(structure: Structure, count: int) -> Tree:
+        return jax.tree.map(lambda leaf: array(count, *leaf.shape), block_shapes(config, structure))
+
+    return rest_shapes(config, stack) | {"segments": [stacked(structure, count) for structure, count in stack.segments]}
+
+
+def packed_shapes(config: RunConfig, stack: Stack) -> Packed:
+    segments = [array(count, total_size(block_shapes(config, structure))) for structure, count in stack.segments]
+    return Packed(segments, array(total_size(rest_shapes(config, stack))))
+
+
+def total_size(shapes: Tree) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def packed(parameters: Tree) -> Packed:
+    rest = {name: value for name, value in parameters.items() if name != "segments"}
+    return Packed([joined(segment, 1) for segment in parameters["segments"]], joined(rest, 0))
+
+
+def unpacked(parameters: Packed, config: RunConfig, stack: Stack) -> Tree:
+    runs = zip(parameters.segments, stack.segments, strict=True)
+    segments = [cut(rows_lp, block_shapes(config, structure)) for rows_lp, (structure, _) in runs]
+    return cut(parameters.rest_p, rest_shapes(config, stack)) | {"segments": segments}
+
+
+def joined(tree: Tree, leading: int) -> Any:
+    """The leaves' numbers one after the other, along a last axis behind the `leading` ones."""
+    rows = [leaf.reshape(*leaf.shape[:leading], -1) for leaf in jax.tree.leaves(tree)]
+    return namespace(rows[0]).concatenate(rows, axis=-1)
+
+
+def cut(rows_p: Any, shapes: Tree) -> Tree:
+    """The reverse of `joined`: a tree of these shapes from the last axis."""
+    leaves, structure = jax.tree.flatten(shapes)
+    parts = namespace(rows_p).split(rows_p, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=-1)
+    return jax.tree.unflatten(structure, [part.reshape(*part.shape[:-1], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
+
+
+def namespace(array: Any) -> Any:
+    """What computes with such arrays: on the host nothing is compiled for it."""
+    return np if isinstance(array, np.ndarray) else jnp
