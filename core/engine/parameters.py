@@ -88,6 +88,6 @@ def cut(rows_p: Any, shapes: Tree) -> Tree:
     return jax.tree.unflatten(structure, [part.reshape(*part.shape[:-1], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
 
 
-def namespace(array: Any) -> Any:
+def namespace(values: Any) -> Any:
     """What computes with such arrays: on the host nothing is compiled for it."""
-    return np if isinstance(array, np.ndarray) else jnp
+    return np if isinstance(values, np.ndarray) else jnp

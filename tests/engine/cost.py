@@ -106,11 +106,11 @@ def plot(data: pd.DataFrame) -> alt.HConcatChart:
     for quantity, title in (("milliseconds", "ms per step"), ("mebibytes", "MiB on a device")):
         base = alt.Chart(data, width=380, height=320).encode(
             alt.X("times:Q").title("size, in multiples of the article's (of one run)").scale(type="log", base=2),
-            alt.Y(f"{quantity}:Q").title(title).scale(type="log"),
+            alt.Y(f"{quantity}:Q").title(title).scale(type="log", nice=False),
             alt.Color("field:N").title(None),
-            alt.Shape("field:N").title(None),
         )
-        panels.append(base.mark_line() + base.mark_point(filled=True, size=50, opacity=1))
+        points = base.mark_point(filled=True, size=50, opacity=1).encode(alt.Shape("field:N").legend(None))
+        panels.append(base.mark_line() + points)
     return alt.hconcat(*panels)
 
 
