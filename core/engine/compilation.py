@@ -1,4 +1,4 @@
-"""Compiled programs that outlive the process, where the host names a folder for them in NORMLAB_PROGRAMS."""
+"""Which compiled programs are kept: a few of each kind, and beyond the process where the host names a folder in NORMLAB_PROGRAMS."""
 
 import logging
 import math
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 
+PROGRAMS = 8  # of a kind that a process keeps; older ones are freed, so memory does not grow with the number of runs
 WORTH_KEEPING = 0.3  # seconds that a compilation took
 log = logging.getLogger(__name__)
 

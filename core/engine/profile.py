@@ -9,11 +9,11 @@ import numpy as np
 
 from core.config import RunConfig, untraced
 from core.engine.block import Scales, block_of
+from core.engine.compilation import PROGRAMS
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.model import embedded
 from core.placement import Stack
 
-PROGRAMS = 8  # kept
 BRANCHES = ("attention_output", "mlp_out")  # the modules whose output a branch writes, in the order in which they do
 
 

@@ -19,11 +19,11 @@ from jax.sharding import PartitionSpec as P
 from core.config import ConfigError, RunConfig, untraced
 from core.design import placement_of
 from core.engine.block import Scales
+from core.engine.compilation import PROGRAMS
 from core.engine.data import start_tokens_sb
 from core.engine.devices import DeviceKind, devices, divided
 from core.engine.model import KEPT_BYTES, dense_bytes
 from core.engine.training import (
-    PROGRAMS,
     Program,
     Record,
     State,

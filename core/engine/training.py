@@ -22,6 +22,7 @@ from jax.sharding import PartitionSpec as P
 from core.config import RunConfig, untraced
 from core.design import placement_of
 from core.engine.block import Scales
+from core.engine.compilation import PROGRAMS
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.devices import DeviceKind, devices, divided
 from core.engine.initialization import initial_parameters
@@ -35,7 +36,6 @@ from core.run import Facts, Run
 
 CHUNK = 64  # steps: the most that one call of a program can run, and record
 CHUNK_SECONDS = 0.25  # what a call aims at, so that progress shows and a cancel is heard
-PROGRAMS = 8  # compiled programs kept; older ones are freed, so memory does not grow with the number of runs
 
 # LLVM's higher levels take longer here and make slower code (docs/performance.md).
 COMPILER_OPTIONS = {"cpu": {"xla_backend_optimization_level": 1}}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from core.config import ConfigError, RunConfig
 from core.engine import sweep, training
+from core.engine.compilation import PROGRAMS
 from core.engine.sweep import compile_group, compiled_group, train_together
 from core.history import History
 from core.placement import PLACEMENTS
@@ -230,4 +231,4 @@ for history, other in zip(together(configs), together(configs, 1), strict=True):
 
 
 def test_only_the_newest_programs_are_kept() -> None:
-    assert compiled_group.cache_info().maxsize == training.PROGRAMS
+    assert compiled_group.cache_info().maxsize == PROGRAMS

@@ -10,9 +10,10 @@ import pytest
 
 from core.config import RunConfig
 from core.engine import baseline, model, training
+from core.engine.compilation import PROGRAMS
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
-from core.engine.training import PROGRAMS, Training, compile_program, compiled
+from core.engine.training import Training, compile_program, compiled
 from core.history import History, outcome, verdict
 from core.placement import PLACEMENTS
 from tests.engine import restatement
