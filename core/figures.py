@@ -65,7 +65,7 @@ def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: boo
     step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
     values = pd.concat([data.value, pd.Series([LN_V])]) if name == "loss" else data.value
     base = alt.Chart(data).encode(step, value_axis(quantity, values), colour(lines, legend), dash(lines, legend))
-    curves = base.mark_line(strokeWidth=2, invalid="break-paths-filter-domains", clip=True)
+    curves = base.mark_line(strokeWidth=2, strokeJoin="round", invalid="break-paths-filter-domains", clip=True)
     ruler, hover = ruler_at(data, "step", lines, name)
     dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
     layers = [curves, ruler, dots, *divergence(lines)]
@@ -85,7 +85,7 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
         colour(lines, legend),
         dash(lines, legend),
     )
-    curves = base.mark_line(strokeWidth=2, invalid="break-paths-filter-domains")
+    curves = base.mark_line(strokeWidth=2, strokeJoin="round", invalid="break-paths-filter-domains")
     dots = base.mark_point(filled=True, size=30, opacity=1, invalid="filter")
     ended = [
         replace(line, label=f"{line.label}, at its last step, {len(line.history)}") if len(line.history) < step else line for line in lines
@@ -137,7 +137,7 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
         tooltip=["when:N", "rank:Q", alt.Tooltip("value:Q", title="singular value", format=".4~g")],
     )
     unchanged = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
-    layers = unchanged, base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=16, opacity=1)
+    layers = unchanged, base.mark_line(strokeWidth=2, strokeJoin="round"), base.mark_point(filled=True, size=16, opacity=1)
     small = {when: int((value_d < NIL).sum()) for when, value_d in zip(WHEN, (before_d, after_d), strict=True)}
     counts = ", ".join(f"{count} {when}" for when, count in small.items() if count)
     notes = [f"below 10⁻⁹, where rounding is all there is: {counts}"] if counts else []

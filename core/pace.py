@@ -14,21 +14,24 @@ from core.run import Facts
 OWN = math.log(4)  # how much less alike, as the logarithm of a ratio, an own run may be than one of reference
 
 
-def block_flops(config: RunConfig) -> float:
-    """Arithmetic of all blocks in a forward pass: the products of the dense layers and of attention."""
-    block = 24 * config.width**2 + 4 * config.length * config.width
-    return config.batch * config.length * config.layers * block
+def attention_flops(config: RunConfig) -> float:
+    """Arithmetic of attention's two products in all blocks, forward."""
+    return config.batch * config.length * config.layers * 4 * config.length * config.width
 
 
 def needed_flops(config: RunConfig) -> float:
     """Arithmetic that a training step needs, however it is computed: a forward pass and a backward pass of twice its work."""
-    head = config.batch * config.length * 2 * config.width * VOCABULARY
-    return 3 * (block_flops(config) + head)
+    tokens = config.batch * config.length
+    dense, head = tokens * config.layers * 24 * config.width**2, tokens * 2 * config.width * VOCABULARY
+    return 3 * (dense + attention_flops(config) + head)
 
 
 def step_flops(config: RunConfig) -> float:
-    """Arithmetic of one training step of the engine, which computes the blocks' forward pass anew in the backward pass."""
-    return needed_flops(config) + block_flops(config)
+    """Arithmetic of one training step of the engine, whose backward pass computes attention anew.
+
+    It does the same with the dense layers only of models so large that what they compute cannot be kept; that is not counted.
+    """
+    return needed_flops(config) + attention_flops(config)
 
 
 @cache

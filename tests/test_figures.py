@@ -142,6 +142,14 @@ def test_a_run_has_one_colour_and_one_dash_on_every_chart(case: str) -> None:
                 assert scale["range"] == [marks[line.slot - 1] for line in CASES[case]]
 
 
+@pytest.mark.parametrize("name", ["gradient_norm", "stream_rms"])
+def test_a_line_reaches_no_further_than_its_values(name: str) -> None:
+    """Where two steep lines meet, a mitred joint would stand out above them."""
+    marks = [part.mark for part in parts(chart_of(CASES["eight runs"], name)) if getattr(getattr(part, "mark", None), "type", "") == "line"]
+    assert marks
+    assert {mark.strokeJoin for mark in marks} == {"round"}
+
+
 def test_a_run_keeps_its_colour_when_another_one_is_hidden() -> None:
     hidden = [line for line in CASES["eight runs"] if line.slot != 2]
     scale = next(encodings(figures.curve_chart(hidden, "loss").to_dict(), "color"))["scale"]

@@ -57,9 +57,10 @@ def test_depth_counts_by_the_arithmetic_of_the_blocks() -> None:
 
 def test_what_a_step_needs_leaves_out_what_the_engine_computes_anew() -> None:
     """By hand: 768 tokens, 12 blocks of 24 D² + 4 T D, an output layer of 2 D V."""
-    block, head = 768 * (24 * 64**2 + 4 * 32 * 64), 768 * 2 * 64 * 64
+    attention, head = 768 * 4 * 32 * 64, 768 * 2 * 64 * 64
+    block = 768 * 24 * 64**2 + attention
     assert pace.needed_flops(RunConfig()) == 3 * (12 * block + head)
-    assert pace.step_flops(RunConfig()) == 4 * 12 * block + 3 * head
+    assert pace.step_flops(RunConfig()) == 3 * (12 * block + head) + 12 * attention
 
 
 def test_the_yardstick_is_the_run_most_alike_and_the_fastest_of_equals() -> None:

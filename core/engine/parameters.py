@@ -77,7 +77,7 @@ def unpacked(parameters: Packed, config: RunConfig, stack: Stack) -> Tree:
 
 def joined(tree: Tree, leading: int) -> Any:
     """The leaves' numbers one after the other, along a last axis behind the `leading` ones."""
-    rows = [leaf.reshape(*leaf.shape[:leading], -1) for leaf in jax.tree.leaves(tree)]
+    rows = [leaf.reshape((*leaf.shape[:leading], -1)) for leaf in jax.tree.leaves(tree)]
     return namespace(rows[0]).concatenate(rows, axis=-1)
 
 
@@ -85,7 +85,7 @@ def cut(rows_p: Any, shapes: Tree) -> Tree:
     """The reverse of `joined`: a tree of these shapes from the last axis."""
     leaves, structure = jax.tree.flatten(shapes)
     parts = namespace(rows_p).split(rows_p, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=-1)
-    return jax.tree.unflatten(structure, [part.reshape(*part.shape[:-1], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
+    return jax.tree.unflatten(structure, [part.reshape((*part.shape[:-1], *leaf.shape)) for part, leaf in zip(parts, leaves, strict=True)])
 
 
 def namespace(values: Any) -> Any:

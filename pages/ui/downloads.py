@@ -21,7 +21,7 @@ def downloads(results: list[Result], shown: list[Line]) -> None:
     data, pictures = st.columns(2, gap="large")
     with data:
         st.markdown("**Data**")
-        st.caption("Every step and every layer, nothing thinned. CSV columns are the ones that the article published.")
+        st.caption("Every step and every layer, nothing thinned. The CSV by step has the columns that the article published.")
         with st.container(horizontal=True):
             button("Per step, CSV", partial(csv, step_frame, histories), "steps.csv", "text/csv")
             button("Per layer, CSV", partial(csv, layer_frame, histories), "layers.csv", "text/csv")

@@ -169,4 +169,4 @@ def times(median: float) -> str:
         return "**no number of times**"
     if np.isinf(median):
         return "**more times than can be written**"
-    return "**0 times**" if median < figures.NIL else f"**${number(float(f'{median:.2g}'))}$ times**"
+    return f"**${number(float(f'{max(median, figures.NIL):.2g}'))}$ times**"

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from core.config import RunConfig
+from core.config import NORMS, RunConfig
 from core.engine.initialization import initial_parameters
 from core.engine.parameters import Packed, block_shapes, cut, packed, packed_shapes, parameter_shapes, unpacked
 from core.placement import PLACEMENTS
@@ -18,9 +18,10 @@ def numbered(config: RunConfig) -> dict:
 
 
 @pytest.mark.usefixtures("made_up")
+@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("placement", [*PLACEMENTS, "every", "scalar", "vector", "mixed"])
-def test_what_is_packed_comes_out_again_as_it_was(tiny: RunConfig, placement: str) -> None:
-    config = replace(tiny, placement=placement, final_norm=None)
+def test_what_is_packed_comes_out_again_as_it_was(tiny: RunConfig, placement: str, norm: str) -> None:
+    config = replace(tiny, placement=placement, norm=norm, final_norm=True)
     stack = PLACEMENTS[placement].stack(config.layers)
     parameters = numbered(config)
     again = unpacked(packed(parameters), config, stack)

@@ -2,17 +2,20 @@ import gc
 import weakref
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from core.config import RunConfig
+from core.config import NORMS, RunConfig
 from core.engine import baseline, model, training
 from core.engine.compilation import PROGRAMS
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
+from core.engine.jacobian import singular_values
 from core.engine.training import Training, compile_program, compiled
 from core.history import History, outcome, verdict
 from core.placement import PLACEMENTS
@@ -41,6 +44,18 @@ def test_block_gradient_norms_are_those_of_each_blocks_parameters(tiny: RunConfi
     gradient = jax.jit(jax.grad(transformer.loss))(transformer.initial(), tokens_bu)
     expected_l = [np.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient[f"block_{i}"]))) for i in range(tiny.layers)]
     np.testing.assert_allclose(history_of(tiny).block_gradient_norm_sl[0], expected_l, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_finished_run_has_its_jacobians_singular_values_before_and_after(tiny: RunConfig, norm: str) -> None:
+    config = replace(tiny, norm=norm, final_norm=True)
+    training_run = Training(config, compile_program(config))
+    run = training_run.finished(reduce(add, training_run), 2.5)
+    assert (run.config, len(run.history), run.facts.train_seconds) == (config, config.steps, 2.5)
+    before_ld, after_ld = run.singular_values
+    np.testing.assert_array_equal(before_ld, singular_values(config, initial_parameters(config)))
+    assert np.isfinite(after_ld).all()
+    assert (after_ld != before_ld).any(axis=1).all(), "every block has learned"
 
 
 @pytest.mark.parametrize("placement", ["every", "vector", "mixed"])
