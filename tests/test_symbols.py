@@ -175,7 +175,7 @@ def test_every_part_of_the_record_is_in_the_equation() -> None:
     assert run.constants == [
         r"\alpha = 2",
         "s = 0.5",
-        r"g_A = g_F = 1 \cdot 10^{-5}\ \text{at first}",
+        r"g_A = g_F = 10^{-5}\ \text{at first}",
         r"G = I\ \text{at first}",
     ]
     assert run.gains == [r"W_Q, W_1\ \text{start times}\ 3", r"W_V\ \text{start times}\ 0.1"]
