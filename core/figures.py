@@ -138,13 +138,17 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
     )
     unchanged = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
     layers = unchanged, base.mark_line(strokeWidth=2, strokeJoin="round"), base.mark_point(filled=True, size=16, opacity=1)
-    small = {when: int((value_d < NIL).sum()) for when, value_d in zip(WHEN, (before_d, after_d), strict=True)}
-    counts = ", ".join(f"{count} {when}" for when, count in small.items() if count)
-    notes = [f"below 10⁻⁹, where rounding is all there is: {counts}"] if counts else []
-    notes += [f"{when} they are no numbers" for when, value_d in zip(WHEN, (before_d, after_d), strict=True) if np.isnan(value_d).all()]
-    notes += [f"{when} they are too large" for when, value_d in zip(WHEN, (before_d, after_d), strict=True) if np.isinf(value_d).any()]
-    note = "; ".join(notes) or " "  # a space keeps charts beside each other in line
-    return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start", subtitle=note))
+    return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start"))
+
+
+def unshown_of_spectrum(before_d: np.ndarray, after_d: np.ndarray) -> str:
+    """A sentence on the singular values that `spectrum_chart` leaves out; empty where it shows all."""
+    values = dict(zip(WHEN, (before_d, after_d), strict=True))
+    small = ", ".join(f"{count} {when}" for when, value_d in values.items() if (count := int((value_d < NIL).sum())))
+    notes = [f"{small}, below 10⁻⁹, where rounding is all there is"] * bool(small)
+    notes += [f"those {when}, which are no numbers" for when, value_d in values.items() if np.isnan(value_d).all()]
+    notes += [f"those {when} that are too large" for when, value_d in values.items() if np.isinf(value_d).any()]
+    return f"Not shown: {'; '.join(notes)}." if notes else ""
 
 
 def spectrum_domain(spectra: Sequence[np.ndarray]) -> tuple[float, float]:

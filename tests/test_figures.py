@@ -309,6 +309,8 @@ def test_a_spectrum_shows_what_a_jacobian_keeps_of_each_direction() -> None:
     assert [row["rank"] for row in shown if row["when"] == "after training"] == [1, 2, 3, 4]  # below, rounding is all there is
     assert [row["value"] for row in shown if row["when"] == "before training"] == pytest.approx(list(before_d))
     assert "before training" in images.svg(chart)
+    assert figures.unshown_of_spectrum(before_d, after_d) == "Not shown: 2 after training, below 10⁻⁹, where rounding is all there is."
+    assert figures.unshown_of_spectrum(before_d, before_d) == ""
 
 
 def test_the_spectrum_of_a_run_that_diverged_is_that_before_training() -> None:
@@ -316,3 +318,6 @@ def test_the_spectrum_of_a_run_that_diverged_is_that_before_training() -> None:
     chart = figures.spectrum_chart(np.ones(3, np.float32), nothing_d, figures.spectrum_domain([nothing_d]), "The whole stack")
     shown = [row for rows in chart.to_dict()["datasets"].values() for row in rows if "rank" in row]
     assert {row["when"] for row in shown} == {"before training"}
+    assert figures.unshown_of_spectrum(np.ones(3), nothing_d) == "Not shown: those after training, which are no numbers."
+    large_d = np.array([np.inf, 1, 1])
+    assert figures.unshown_of_spectrum(np.ones(3), large_d) == "Not shown: those after training that are too large."

@@ -148,6 +148,8 @@ def spectra(pair: Pair, runs: list[Run | None]) -> None:
                     draw(f"{placement.title}: {what}", spectrum, domain, f"{side}_{row > 0}")
                     if not row:
                         st.markdown(read(spectrum))
+                    if note := figures.unshown_of_spectrum(*spectrum):
+                        st.caption(note)
                 elif run:
                     st.caption(f"{verbatim(labels([run.config])[0])} was trained without measuring them.")
 
