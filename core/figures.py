@@ -5,7 +5,7 @@ A run keeps one colour and one dash everywhere. Data are thinned to what a chart
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -20,6 +20,7 @@ DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 
 STEPS_SHOWN = 500  # on a curve
 CELLS_SHOWN = 9000  # on a heat map
 WHEN = {"before training": 8, "after training": 1}  # to the slot whose colour and dash it has
+LINE: dict[str, Any] = {"strokeWidth": 2, "strokeJoin": "round"}  # a mitred joint would stand out above a peak
 NIL = 1e-9  # a singular value below is not shown: to where a norm leaves nothing of a direction, rounding leaves less
 
 
@@ -65,7 +66,7 @@ def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: boo
     step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
     values = pd.concat([data.value, pd.Series([LN_V])]) if name == "loss" else data.value
     base = alt.Chart(data).encode(step, value_axis(quantity, values), colour(lines, legend), dash(lines, legend))
-    curves = base.mark_line(strokeWidth=2, strokeJoin="round", invalid="break-paths-filter-domains", clip=True)
+    curves = base.mark_line(**LINE, invalid="break-paths-filter-domains", clip=True)
     ruler, hover = ruler_at(data, "step", lines, name)
     dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
     layers = [curves, ruler, dots, *divergence(lines)]
@@ -85,7 +86,7 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
         colour(lines, legend),
         dash(lines, legend),
     )
-    curves = base.mark_line(strokeWidth=2, strokeJoin="round", invalid="break-paths-filter-domains")
+    curves = base.mark_line(**LINE, invalid="break-paths-filter-domains")
     dots = base.mark_point(filled=True, size=30, opacity=1, invalid="filter")
     ended = [
         replace(line, label=f"{line.label}, at its last step, {len(line.history)}") if len(line.history) < step else line for line in lines
@@ -137,7 +138,7 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
         tooltip=["when:N", "rank:Q", alt.Tooltip("value:Q", title="singular value", format=".4~g")],
     )
     unchanged = alt.Chart(pd.DataFrame({"value": [1.0]})).mark_rule(color=COLOURS[7], strokeDash=DASHES[2]).encode(alt.Y("value:Q"))
-    layers = unchanged, base.mark_line(strokeWidth=2, strokeJoin="round"), base.mark_point(filled=True, size=16, opacity=1)
+    layers = unchanged, base.mark_line(**LINE), base.mark_point(filled=True, size=16, opacity=1)
     return alt.layer(*layers).properties(height=height, title=alt.Title(title, anchor="start"))
 
 

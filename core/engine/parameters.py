@@ -55,15 +55,6 @@ def parameter_shapes(config: RunConfig, stack: Stack) -> Tree:
     return rest_shapes(config, stack) | {"segments": [stacked(structure, count) for structure, count in stack.segments]}
 
 
-def packed_shapes(config: RunConfig, stack: Stack) -> Packed:
-    segments = [array(count, total_size(block_shapes(config, structure))) for structure, count in stack.segments]
-    return Packed(segments, array(total_size(rest_shapes(config, stack))))
-
-
-def total_size(shapes: Tree) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
-
-
 def packed(parameters: Tree) -> Packed:
     rest = {name: value for name, value in parameters.items() if name != "segments"}
     return Packed([joined(segment, 1) for segment in parameters["segments"]], joined(rest, 0))

@@ -28,7 +28,7 @@ from core.engine.devices import DeviceKind, devices, divided
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
 from core.engine.model import Streams, forward, taps
-from core.engine.parameters import Packed, packed, packed_shapes, unpacked
+from core.engine.parameters import Packed, packed, parameter_shapes, unpacked
 from core.history import History, learning_rate_s
 from core.pace import matrix_gflops
 from core.placement import Stack
@@ -146,7 +146,7 @@ def built(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, 
 
 def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
     """The shapes of what `run_chunk` takes."""
-    parameters = packed_shapes(shape, stack)
+    parameters = jax.eval_shape(packed, parameter_shapes(shape, stack))
     scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in stack.segments]
     start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
     rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)

@@ -6,7 +6,7 @@ import pytest
 
 from core.config import NORMS, RunConfig
 from core.engine.initialization import initial_parameters
-from core.engine.parameters import Packed, block_shapes, cut, packed, packed_shapes, parameter_shapes, unpacked
+from core.engine.parameters import Packed, block_shapes, cut, packed, parameter_shapes, unpacked
 from core.placement import PLACEMENTS
 
 
@@ -33,8 +33,8 @@ def test_what_is_packed_comes_out_again_as_it_was(tiny: RunConfig, placement: st
 def test_the_shapes_foretell_what_is_packed(tiny: RunConfig, placement: str) -> None:
     config = replace(tiny, placement=placement, layers=4)
     stack = PLACEMENTS[placement].stack(4)
-    found = packed(initial_parameters(config))
-    assert [leaf.shape for leaf in jax.tree.leaves(found)] == [leaf.shape for leaf in jax.tree.leaves(packed_shapes(config, stack))]
+    found, foretold = packed(initial_parameters(config)), jax.eval_shape(packed, parameter_shapes(config, stack))
+    assert [leaf.shape for leaf in jax.tree.leaves(found)] == [leaf.shape for leaf in jax.tree.leaves(foretold)]
     assert len(found.segments) == len(stack.segments)
 
 
