@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from core import stopwatch
-from core.config import VOCABULARY, RunConfig
+from benchmarks import stopwatch
+from core.runs.config import VOCABULARY, RunConfig
 
 EPSILON = 1e-6  # of the norms, Flax's own
 CUT = 0.87962566103423978  # standard deviation of a normal distribution cut off at 2

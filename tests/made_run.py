@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.config import RunConfig
-from core.history import BLOCK_COLUMNS, History
-from core.run import Facts, Run
+from core.runs.config import RunConfig
+from core.runs.file import Facts, Run
+from core.runs.history import BLOCK_COLUMNS, History
 
 FACTS = Facts("2 x cpu", 1.5, 2.5, 100.0, {"jax": "0.0.0"})
 

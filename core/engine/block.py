@@ -1,4 +1,4 @@
-"""A block of the causal Transformer. It reads a placement's record: the residual sublayer below is the equation of core/placement.py.
+"""A block of the causal Transformer. The residual sublayer below is the equation of core/placement/record.py, whose records it reads.
 
 Glossary of shapes: B batch, T time, N = B T tokens, D width, H heads, K head width, F feed-forward width, L blocks, V vocabulary.
 Outside attention the tokens are one axis: the matrix products are larger and XLA's CPU code is faster.
@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from core.config import RunConfig
 from core.engine.product import attention_scores, product
-from core.placement import BlockSpec, Matrix, Site, Sites, Structure
+from core.placement.record import BlockSpec, Matrix, Site, Sites, Structure
+from core.runs.config import RunConfig
 
 EPSILON = 1e-6
 DYT_ALPHA = 0.5  # at first

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core.config import VOCABULARY, RunConfig
+from core.runs.config import VOCABULARY, RunConfig
 
 
 def start_tokens_sb(config: RunConfig) -> np.ndarray:

@@ -14,12 +14,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from core.config import RunConfig
-from core.design import placement_of
+from core.engine.admin import profiled
 from core.engine.block import DYT_ALPHA, Scales
 from core.engine.parameters import parameter_shapes
-from core.engine.profile import profiled
-from core.placement import BlockSpec
+from core.placement.design import placement_of
+from core.placement.record import BlockSpec
+from core.runs.config import RunConfig
 
 OUTPUT_STD = np.float32(0.02)
 TRUNCATED_STD = np.float32(0.87962566103423978)  # of a standard normal cut at -2 and 2

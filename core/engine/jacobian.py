@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from core.config import RunConfig
-from core.design import placement_of
 from core.engine.block import EPSILON, norm_name
 from core.engine.data import start_tokens_sb
-from core.placement import BlockSpec, Site, Sites
+from core.placement.design import placement_of
+from core.placement.record import BlockSpec, Site, Sites
+from core.runs.config import RunConfig
 
 Parameters = dict[str, Any]
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from core.config import RunConfig
 from core.engine.block import NORM_MODULES, Block, Scales, block_of
 from core.engine.parameters import Packed, block_shapes, cut, rest_shapes
 from core.engine.product import product
-from core.placement import Stack
+from core.placement.record import Stack
+from core.runs.config import RunConfig
 
 KEPT_BYTES = 2**28  # on a device, of what the dense layers computed: as much as is kept for the backward pass
 

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from core.config import VOCABULARY, RunConfig
 from core.engine.block import NORM_MODULES, Scales, block_of
-from core.placement import Stack, Structure
+from core.placement.record import Stack, Structure
+from core.runs.config import VOCABULARY, RunConfig
 
 Tree = dict[str, Any]
 

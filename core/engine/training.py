@@ -19,8 +19,6 @@ import optax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from core.config import RunConfig, untraced
-from core.design import placement_of
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
 from core.engine.data import sequences, start_tokens_sb
@@ -29,10 +27,13 @@ from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
 from core.engine.model import Streams, forward, taps
 from core.engine.parameters import Packed, packed, parameter_shapes, unpacked
-from core.history import History, learning_rate_s
-from core.pace import matrix_gflops
-from core.placement import Stack
-from core.run import Facts, Run
+from core.machine import matrix_gflops
+from core.placement.design import placement_of
+from core.placement.record import Stack
+from core.runs.config import RunConfig, untraced
+from core.runs.file import Facts, Run
+from core.runs.history import History
+from core.runs.schedule import learning_rate_s
 
 CHUNK = 64  # steps: the most that one call of a program can run, and record
 CHUNK_SECONDS = 0.25  # what a call aims at, so that progress shows and a cancel is heard

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from pages.ui import charts, controls, run_panel
-from pages.ui.results import results, running
-from pages.ui.state import comparison, keep, read_address, write_address
+from pages.ui.shared.results import results, running
+from pages.ui.shared.state import comparison, keep, read_address, write_address
+from pages.ui.train import charts, controls, run_panel
 
 read_address()
 controls.editor()

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from core.pair import SIDES
-from pages.ui import identity_path, measured, placements
-from pages.ui.state import leave
+from core.state.pair import SIDES
+from pages.ui.identity_path import drawing, measured, placements
+from pages.ui.shared.state import leave
 
 leave()
 st.header("Where does the signal pass untouched?", anchor=False)
@@ -32,8 +32,8 @@ with stack, st.container(horizontal=True, gap="medium"):
 
 runs = [entry.run for entry in entries]
 steps = measured.steps_shown(runs)
-identity_path.compare(pair, entries, steps)
-st.caption(identity_path.legend(pair))
+drawing.compare(pair, entries, steps)
+st.caption(drawing.legend(pair))
 if pair.view == "measured":
     measured.explained(pair)
 measured.spectra(pair, runs)

@@ -18,8 +18,8 @@ from statistics import median
 from playwright.sync_api import Browser, sync_playwright
 from streamlit.testing.v1 import AppTest
 
-from core.comparison import VIEWS, Comparison
-from core.presets import ARTICLE
+from core.runs.presets import ARTICLE
+from core.state.comparison import VIEWS, Comparison
 from tests.browser.conftest import CHROMIUM, ROOT, SWITCHES, wait_until_healthy
 
 ADDRESS, PORT = "http://127.0.0.1", 8577

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 from playwright.sync_api import Locator, expect
 
-from core.config import RunConfig
-from core.history import LAYER_COLUMNS, PUBLISHED_COLUMNS
-from core.run import Run
+from core.runs.config import RunConfig
+from core.runs.file import Run
+from core.runs.frames import LAYER_COLUMNS, PUBLISHED_COLUMNS
 
 from .conftest import Visitor
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.diagram import WIDEST
+from core.drawing.diagram.shapes import WIDEST
 from tests.browser.conftest import Visitor
 
 Visit = Callable[..., Visitor]

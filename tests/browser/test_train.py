@@ -8,8 +8,8 @@ import pytest
 from made_run import made_run
 from playwright.sync_api import expect
 
-from core import store
-from core.config import RunConfig
+from core.runs import store
+from core.runs.config import RunConfig
 
 from .conftest import Server, Visitor
 

@@ -14,10 +14,12 @@ from unittest.mock import patch
 import jax
 import numpy as np
 
-from core.engine import baseline, training
+from benchmarks import baseline
+from core.engine import training
 from core.engine.initialization import initial_parameters
-from core.history import History, outcome
-from core.presets import ARTICLE
+from core.runs.history import History
+from core.runs.outcome import outcome
+from core.runs.presets import ARTICLE
 
 CONFIG = ARTICLE[1]
 RELATIVE = 3e-7  # about two and a half roundings of float32

@@ -8,10 +8,11 @@ from typing import Any
 import jax
 import pytest
 
-from core.config import RunConfig
 from core.engine.training import Training, compile_program
-from core.history import History
-from core.placement import PLACEMENTS, BlockSpec, Placement, Structure
+from core.placement.record import BlockSpec, Placement, Structure
+from core.placement.table import PLACEMENTS
+from core.runs.config import RunConfig
+from core.runs.history import History
 
 GAINS = (("query", 0.7), ("value", 1.3), ("attention_output", 0.5), ("mlp_in", 2.0), ("mlp_out", 0.25))
 EVERY_SITE = Structure(frozenset({"input", "inner", "output", "outer"}), frozenset({"input", "outer"}))

@@ -16,11 +16,11 @@ import jax
 import numpy as np
 import pandas as pd
 
-from core import images
-from core.config import RunConfig
-from core.engine.sweep import compile_group, train_together
+from core.engine.group import compile_group, train_together
 from core.engine.training import Program, Training, compile_program
-from core.pace import step_flops
+from core.figures import images
+from core.runs.arithmetic import step_flops
+from core.runs.config import RunConfig
 
 ARTICLE = RunConfig()
 SIZES = {

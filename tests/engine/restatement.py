@@ -1,11 +1,12 @@
-"""The model written a second time, in plain NumPy, from the equation in core/placement.py alone."""
+"""The model written a second time, in plain NumPy, from the equation in core/placement/record.py alone."""
 
 from typing import Any
 
 import numpy as np
 
-from core.config import RunConfig
-from core.placement import PLACEMENTS, BlockSpec, Sites
+from core.placement.record import BlockSpec, Sites
+from core.placement.table import PLACEMENTS
+from core.runs.config import RunConfig
 
 Parameters = dict[str, Any]
 

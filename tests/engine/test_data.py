@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from core.config import VOCABULARY, RunConfig
 from core.engine.data import sequences, start_tokens_sb
+from core.runs.config import VOCABULARY, RunConfig
 
 
 @pytest.mark.parametrize("config", [RunConfig(), RunConfig(seed=0, batch=1, steps=3), RunConfig(seed=2**31 - 1, batch=7, length=128)])

@@ -7,13 +7,13 @@ import jax
 import numpy as np
 import pytest
 
-from core.config import RunConfig
 from core.engine.block import Scales
 from core.engine.data import sequences, start_tokens_sb
 from core.engine.initialization import initial_parameters
 from core.engine.model import forward, taps
 from core.engine.parameters import packed
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
+from core.runs.config import RunConfig
 
 DEPTHS, SEEDS = (6, 48), (0, 1)
 

@@ -10,7 +10,7 @@ import pytest
 from flax import linen as nn
 
 from core.engine.block import EPSILON, NORM_MODULES, Block, Scales
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
 
 LENGTH, WIDTH = 4, 8
 PLAIN = Scales(1.0, 1.0, 1.0)

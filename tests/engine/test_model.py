@@ -5,13 +5,13 @@ import numpy as np
 import optax
 import pytest
 
-from core.config import VOCABULARY, RunConfig
-from core.engine.baseline import Transformer
+from benchmarks.baseline import Transformer
 from core.engine.block import Scales
 from core.engine.initialization import initial_parameters
 from core.engine.model import Streams, forward, taps
 from core.engine.parameters import packed
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
+from core.runs.config import VOCABULARY, RunConfig
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
 

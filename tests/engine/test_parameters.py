@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from core.config import NORMS, RunConfig
 from core.engine.initialization import initial_parameters
 from core.engine.parameters import Packed, block_shapes, cut, packed, parameter_shapes, unpacked
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
+from core.runs.config import NORMS, RunConfig
 
 
 def numbered(config: RunConfig) -> dict:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.config import RunConfig
 from core.engine.training import Training, compile_program
-from core.history import History
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
+from core.runs.config import RunConfig
+from core.runs.history import History
 
 GOLDEN = Path(__file__).parents[1] / "data" / "first_steps.json"
 
@@ -103,8 +103,8 @@ def test_it_trains_at_a_sensible_rate(name: str) -> None:
 def test_its_first_step_is_the_one_that_was_recorded(name: str) -> None:
     recorded = json.loads(GOLDEN.read_text())
     assert measured(name) == pytest.approx(recorded[name], rel=1e-4), (
-        f"the first step of {name} has changed. If that is meant, raise ENGINE_FORMAT in core/config.py, run `python -m core pack`, and "
-        "record the first steps anew: python -m tests.engine.test_placements"
+        f"the first step of {name} has changed. If that is meant, raise ENGINE_FORMAT in core/runs/config.py, run "
+        "`python -m core pack`, and record the first steps anew: python -m tests.engine.test_placements"
     )
 
 

@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.history import History, learning_rate_s, outcome
-from core.labels import labels
-from core.presets import ARTICLE
+from core.runs.history import History
+from core.runs.labels import labels
+from core.runs.outcome import outcome
+from core.runs.presets import ARTICLE
+from core.runs.schedule import learning_rate_s
 
 PUBLISHED = pd.read_csv(Path(__file__).parents[1] / "data" / "article.csv")
 PRE, POST, POST_WARMUP = labels(ARTICLE)

@@ -5,12 +5,12 @@ import jax
 import numpy as np
 import pytest
 
-from core.config import RunConfig
 from core.engine.block import Scales, block_of
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import jacobians, singular_values
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
+from core.runs.config import RunConfig
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
 

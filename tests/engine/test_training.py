@@ -10,15 +10,17 @@ import jax
 import numpy as np
 import pytest
 
-from core.config import NORMS, RunConfig
-from core.engine import baseline, model, training
+from benchmarks import baseline
+from core.engine import model, training
 from core.engine.compilation import PROGRAMS
 from core.engine.data import start_tokens_sb
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
 from core.engine.training import Training, compile_program, compiled
-from core.history import History, outcome, verdict
-from core.placement import PLACEMENTS
+from core.placement.table import PLACEMENTS
+from core.runs.config import NORMS, RunConfig
+from core.runs.history import History
+from core.runs.outcome import outcome, verdict
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
 

@@ -11,10 +11,10 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
-from core.history import History
-from core.jobs import Status
-from core.run import Run
+from core.jobs.queue import Status
+from core.runs.config import RunConfig
+from core.runs.file import Run
+from core.runs.history import History
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -138,7 +138,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     stand_in = Desk()
-    monkeypatch.setattr("pages.ui.results.shared", lambda: SimpleNamespace(jobs=stand_in))
+    monkeypatch.setattr("pages.ui.shared.results.shared", lambda: SimpleNamespace(jobs=stand_in))
     return stand_in
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.config import LIMITS
+from core.runs.config import LIMITS
 
 Visits = Callable[..., Any]
 

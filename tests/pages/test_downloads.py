@@ -13,13 +13,13 @@ import pytest
 from made_run import made_run
 from PIL import Image
 
-from core import store
-from core.cli import parser
-from core.commands import settings
-from core.config import RunConfig
-from core.figures import CURVES, LAYERS
-from core.history import LAYER_COLUMNS, PUBLISHED_COLUMNS
-from core.run import Run
+from core.cli.commands import settings
+from core.cli.parser import parser
+from core.figures.axes import CURVES, LAYERS
+from core.runs import store
+from core.runs.config import RunConfig
+from core.runs.file import Run
+from core.runs.frames import LAYER_COLUMNS, PUBLISHED_COLUMNS
 
 KNOWN = [RunConfig(layers=2, steps=6), RunConfig(placement="post", final_norm=True, layers=3, steps=6, warmup=0.5, learning_rate=3e-4)]
 QUERY = {f"run{slot}": run.to_url() for slot, run in enumerate(KNOWN, 1)} | {"view": "downloads"}
@@ -41,7 +41,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Files:
         assert file_name not in made
         made[file_name] = make
 
-    monkeypatch.setattr("pages.ui.downloads.button", button)
+    monkeypatch.setattr("pages.ui.train.downloads.button", button)
     for config in KNOWN:
         store.save(made_run(config))
     return made
@@ -51,7 +51,7 @@ def test_every_file_is_offered_and_none_is_made_before_it_is_asked_for(visit: Vi
     for config in KNOWN:
         store.save(made_run(config))
     for name in ("png", "svg"):
-        monkeypatch.setattr(f"core.images.{name}", lambda chart: pytest.fail("a picture was drawn that nobody asked for"))
+        monkeypatch.setattr(f"core.figures.images.{name}", lambda chart: pytest.fail("a picture was drawn that nobody asked for"))
     buttons = visit(**QUERY).app.get("download_button")
     assert all(button.proto.deferred_file_id and button.proto.ignore_rerun for button in buttons)
     assert len(buttons) == 2 + 2 * len(KNOWN) + 2 * len(CHARTS)

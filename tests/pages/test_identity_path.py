@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from made_run import made_run
 
-from core import store
-from core.config import RunConfig
-from core.placement import PLACEMENTS
-from pages.ui.placements import known_placement, known_run
+from core.placement.table import PLACEMENTS
+from core.runs import store
+from core.runs.config import RunConfig
+from pages.ui.identity_path.placements import known_placement, known_run
 
 Visits = Callable[..., Any]
 PAGE = "pages/theory/identity_path.py"
@@ -96,7 +96,7 @@ def test_the_block_and_the_final_norm_are_in_the_address_and_followed(theory: Vi
 
 def test_a_view_in_the_address_is_shown_and_exported(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     files: dict[str, Any] = {}
-    monkeypatch.setattr("pages.ui.placements.file", lambda label, make, name, *_: files.update({name: make}))
+    monkeypatch.setattr("pages.ui.identity_path.placements.file", lambda label, make, name, *_: files.update({name: make}))
     page = theory(left="b2t", right="custom:attn=input,ffn=none", view="backward", slide="0.25", block="3")
     assert page.notices == []
     assert (component(page)["view"], component(page)["slide"], component(page)["drawn"]) == ("backward", 0.25, 3)
@@ -254,7 +254,7 @@ def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
 
 def test_what_is_exported_has_the_shares_of_the_step(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     files: dict[str, Any] = {}
-    monkeypatch.setattr("pages.ui.placements.file", lambda label, make, name, *_: files.update({name: make}))
+    monkeypatch.setattr("pages.ui.identity_path.placements.file", lambda label, make, name, *_: files.update({name: make}))
     page = theory(view="measured", step="50")
     assert "pre-block-measured-step-50.svg" in files
     page.go(view="measured", step="777")

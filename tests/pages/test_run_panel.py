@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from made_run import made_run
 
-from core import store
-from core.config import ConfigError, RunConfig
-from core.history import LN_V, History
-from core.jobs import Jobs, JobsError, QueueFull
+from core.jobs.queue import Jobs, JobsError, QueueFull
+from core.runs import store
+from core.runs.config import ConfigError, RunConfig
+from core.runs.history import History
+from core.runs.outcome import LN_V
 
 PRE, POST, NONE = (RunConfig(placement=name, layers=2, width=16, heads=2, length=8, batch=4, steps=20) for name in ("pre", "post", "none"))
 PAIR = {"run1": PRE.to_url(), "run2": POST.to_url()}
@@ -47,9 +48,9 @@ def test_run_starts_what_is_not_known_and_nothing_else(visit: Visits, desk: Any)
 def test_the_estimate_counts_equal_runs_once_and_says_nothing_where_nothing_is_known(
     visit: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.pace.seconds", lambda config: {PRE: 50.0, POST: 100.0}[config])
+    monkeypatch.setattr("core.jobs.estimate.seconds", lambda config: {PRE: 50.0, POST: 100.0}[config])
     assert "2 runs are not computed yet: about 2 min here" in visit(**PAIR, run3=PRE.to_url()).text
-    monkeypatch.setattr("core.pace.seconds", lambda config: math.nan)
+    monkeypatch.setattr("core.jobs.estimate.seconds", lambda config: math.nan)
     assert "2 runs are not computed yet." in visit(**PAIR).text
 
 
@@ -199,7 +200,7 @@ def test_a_card_has_the_outcome_in_a_word(visit: Visits, losses: list[float], wo
 
 def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = Jobs()
-    monkeypatch.setattr("pages.ui.results.shared", lambda: SimpleNamespace(jobs=jobs))
+    monkeypatch.setattr("pages.ui.shared.results.shared", lambda: SimpleNamespace(jobs=jobs))
     try:
         page = visit(run1=PRE.to_url())
         page.click("run")

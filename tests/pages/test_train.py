@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from made_run import made_run
 
-from core import store
-from core.config import RunConfig
-from core.presets import PRESETS
+from core.runs import store
+from core.runs.config import RunConfig
+from core.runs.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]
 FIRST_PAINT = """

@@ -1,0 +1,128 @@
+"""How the command line tells what came out: of a run, and of the placements."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.drawing.equations import ends, equations, jacobian, latex
+from core.drawing.words import describe, which
+from core.placement.design import ordered
+from core.placement.record import Placement
+from core.runs.config import RunConfig
+from core.runs.file import Run
+from core.runs.history import History
+from core.runs.outcome import outcome, peak, verdict
+
+LAYERS = RunConfig().layers  # the depth at which a placement is described
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run as far as it came, at least one step; `run` is None where it was stopped before its end."""
+
+    label: str
+    config: RunConfig
+    history: History
+    run: Run | None
+
+    @property
+    def end(self) -> str:
+        if self.history.diverged_at:
+            return f"diverged at step {self.history.diverged_at}"
+        return outcome(self.history) if self.run else f"interrupted after step {len(self.history)}"
+
+    @property
+    def loss(self) -> float:
+        return float(self.history.loss_s[-1])
+
+    @property
+    def peak(self) -> tuple[int | None, float]:
+        return peak(self.history)
+
+    def row(self) -> tuple[str, ...]:
+        """The cells of HEADER."""
+        return self.label, f"{self.loss:.4g}", f"{self.peak[1]:.4g}", self.end
+
+    def sentences(self) -> str:
+        end = self.end[0].upper() + self.end[1:]
+        return f"{end}. {verdict(self.history)}" if self.run else f"{end}: loss {self.loss:.4g}."
+
+    def to_json(self) -> str:
+        """Standard JSON: a number that is not finite is null."""
+        step, norm = self.peak
+        about = {
+            "config": self.config.to_dict(),
+            "outcome": outcome(self.history) if self.run else "interrupted",
+            "steps": len(self.history),
+            "final_loss": self.loss if math.isfinite(self.loss) else None,
+            "largest_gradient_norm": norm if math.isfinite(norm) else None,
+            "largest_gradient_norm_step": step,
+            "diverged_at": self.history.diverged_at,
+            "facts": asdict(self.run.facts) if self.run else None,
+        }
+        return json.dumps(about, indent=2, allow_nan=False)
+
+
+HEADER = ("configuration", "final loss", "max gradient norm", "outcome")
+PLACEMENT_HEADER = ("name", "title", "identity path", "final norm", "arXiv", "norms")
+PLACEMENT_FOOT = f"With {LAYERS} blocks. Equations, Jacobians, sources, users and traps: python -m core placements --json"
+
+
+def placement_row(placement: Placement) -> tuple[str, ...]:
+    """The cells of PLACEMENT_HEADER."""
+    identity, final = ("yes" if true else "no" for true in (placement.identity_path(LAYERS), placement.final_norm))
+    return placement.name, placement.title, identity, final, placement.arxiv, norms(placement)
+
+
+def placement_dict(placement: Placement) -> dict[str, Any]:
+    facts = {
+        name: getattr(placement, name)
+        for name in ("name", "title", "summary", "final_norm", "source", "arxiv", "used_by", "trap", "embedding_norm", "dual_stream")
+    }
+    return facts | {
+        "identity_path": placement.identity_path(LAYERS),
+        "in_words": describe(placement, LAYERS),
+        "around_the_blocks": [latex(line) for line in ends(placement)],
+        "blocks": blocks(placement),
+    }
+
+
+def blocks(placement: Placement) -> list[dict[str, Any]]:
+    """Each run of blocks of equal structure: the sites of its norms, and in LaTeX its equation, its numbers and its Jacobian."""
+    found = []
+    runs = zip(placement.segments(LAYERS), equations(placement, LAYERS), jacobian(placement, LAYERS), strict=True)
+    for (structure, _), equation, derivative in runs:
+        found.append(
+            {
+                "first": equation.first,
+                "last": equation.last,
+                "attention": ordered(structure.attention),
+                "feed_forward": ordered(structure.feed_forward),
+                "head_norms": sorted(structure.head_norms),
+                "equation": [latex(line) for line in equation.lines],
+                "jacobian": latex(derivative),
+                "scales": equation.constants,
+                "initial_gains": equation.gains,
+            }
+        )
+    return found
+
+
+def norms(placement: Placement) -> str:
+    """Where a placement's norms sit, in words."""
+    found = blocks(placement)
+    texts = []
+    for run in found:
+        attention, feed_forward = (" + ".join(run[sublayer]) or "none" for sublayer in ("attention", "feed_forward"))
+        text = attention if attention == feed_forward else f"{attention} (attention), {feed_forward} (feed-forward)"
+        text += f" + {', '.join(run['head_norms'])} of each head" if run["head_norms"] else ""
+        texts.append(text if len(found) == 1 else f"{text} ({which(range(run['first'], run['last'] + 1))})")
+    return "; ".join([*texts, *["embedding"] * placement.embedding_norm])
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """The rows, with their columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)

@@ -1,0 +1,60 @@
+"""The profiling pass of Admin (Liu et al. 2020, arXiv 2004.08249): how much each branch writes, before anything is trained."""
+
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from core.engine.block import Scales, block_of
+from core.engine.compilation import PROGRAMS
+from core.engine.data import sequences, start_tokens_sb
+from core.engine.model import embedded
+from core.placement.record import Stack
+from core.runs.config import RunConfig, untraced
+
+BRANCHES = ("attention_output", "mlp_out")  # the modules whose output a branch writes, in the order in which they do
+
+
+def profiled(config: RunConfig, parameters: dict[str, Any], stack: Stack, scales: list[Scales]) -> dict[str, Any]:
+    """The parameters with each sublayer's stream multiplied by the standard deviation of what all branches below it write, together.
+
+    The first sublayer's stream is multiplied by one, and so is every stream while the run's first batch is passed through to measure them.
+    """
+    variance_l2 = np.concatenate(compiled(untraced(config), stack)(parameters, start_tokens_sb(config)[0], scales))
+    below = np.sqrt(np.cumsum(variance_l2, dtype=np.float32))[:-1]
+    alpha_l2 = np.concatenate([np.ones(1, np.float32), below]).reshape(variance_l2.shape)
+    ends = np.cumsum([count for _, count in stack.segments])[:-1]
+    segments = []
+    for segment, segment_l2 in zip(parameters["segments"], np.split(alpha_l2, ends), strict=True):
+        factors = {f"{name}_alpha": segment_l2[:, i : i + 1] for i, name in enumerate(("attention", "mlp"))}
+        segments.append(segment | {name: segment[name] * factor_l1 for name, factor_l1 in factors.items()})
+    return parameters | {"segments": segments}
+
+
+@lru_cache(maxsize=PROGRAMS)
+def compiled(shape: RunConfig, stack: Stack) -> Any:
+    return jax.jit(partial(branch_variances, config=shape, stack=stack))
+
+
+def branch_variances(
+    parameters: dict[str, Any], start_b: jax.Array, scales: list[Scales], config: RunConfig, stack: Stack
+) -> list[jax.Array]:
+    """For each run of blocks (L, 2): the variance over features of what each branch writes, averaged over the batch's tokens."""
+    x_nd = embedded(parameters, sequences(start_b, config.length)[0], config, stack)
+    found = []
+    for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, strict=True):
+        block = block_of(config, structure)
+
+        def layer(x_nd: jax.Array, arguments: Any, block: Any = block) -> tuple[jax.Array, jax.Array]:
+            parameters, scales = arguments
+            (x_nd, _), captured = block.apply(
+                {"params": parameters}, x_nd, scales, capture_intermediates=lambda module, _: module.name in BRANCHES
+            )
+            written = [captured["intermediates"][name]["__call__"][0] for name in BRANCHES]
+            return x_nd, jnp.stack([written_nd.var(axis=1).mean() for written_nd in written])
+
+        x_nd, variance_l2 = jax.lax.scan(layer, x_nd, tuple(stacked))
+        found.append(variance_l2)
+    return found

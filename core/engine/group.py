@@ -1,0 +1,167 @@
+"""Runs of one shape and structure, trained together: one compiled program, whose devices share the runs out among themselves.
+
+Learning rate, warmup, seed and the placement's scales and gains differ from run to run; changing them compiles nothing.
+Glossary of shapes, besides the model's: R runs, P places for a run in the program, C steps of a chunk.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from core.engine.block import Scales
+from core.engine.compilation import PROGRAMS
+from core.engine.data import start_tokens_sb
+from core.engine.devices import DeviceKind, devices, divided
+from core.engine.model import KEPT_BYTES, dense_bytes
+from core.engine.training import (
+    Program,
+    Record,
+    State,
+    abstract_arguments,
+    affordable,
+    as_history,
+    beginning,
+    built,
+    padded,
+    run_chunk,
+)
+from core.placement.design import placement_of
+from core.placement.record import Stack
+from core.runs.config import ConfigError, RunConfig, untraced
+from core.runs.history import History
+from core.runs.schedule import learning_rate_s
+from core.values import plain_text
+
+OWN = ("learning_rate", "warmup", "seed", "placement")  # in what runs of a group may differ
+# Here a device computes one run after the other: one fills a core, whose caches do not hold several (docs/performance.md).
+# Elsewhere it computes many at once: at these shapes a GPU spends its time on launches.
+ONE_BY_ONE = {"cpu"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Program):
+    """The program of `core.engine.training` with a leading axis of P runs on all that it takes and returns."""
+
+    places: int  # for a run; those left over idle
+
+
+def compile_group(configs: Sequence[RunConfig], device: DeviceKind = "auto", device_count: int | None = None) -> Group:
+    """The compiled program for these runs, or any others of their shape and structure that are no more; cached for those.
+
+    Where there are more devices than runs, several split the batches of one. Raises ConfigError where the runs cannot be trained together,
+    DeviceError where the device is not there.
+    """
+    shape, stack = in_common(configs)
+    among = devices(device)[:device_count]
+    rows = min(len(configs), len(among))
+    columns = len(divided(among[: len(among) // rows], shape.batch))
+    on = among[: rows * columns]
+    share = math.ceil(len(configs) / rows)
+    at_once = 1 if on[0].platform in ONE_BY_ONE else fitting(shape, share, columns)
+    places = rows * at_once * math.ceil(share / at_once)
+    return compiled_group(shape, stack, tuple(on), rows, places, at_once)
+
+
+def in_common(configs: Sequence[RunConfig]) -> tuple[RunConfig, Stack]:
+    """The shape and the structure of all these runs. Raises ConfigError where they have not one."""
+    if not configs:
+        raise ConfigError("A group has no runs; it needs at least one.")
+    first, *others = configs
+    stack = placement_of(first.placement).stack(first.layers)
+    for other in others:
+        for name, value in first.to_dict().items():
+            if name not in OWN and getattr(other, name) != value:
+                raise ConfigError(
+                    f"{name} is {plain_text(value)} in one run and {plain_text(getattr(other, name))} in another; "
+                    f"runs that are trained together may differ in {', '.join(OWN[:-1])} and {OWN[-1]} only."
+                )
+        if placement_of(other.placement).stack(other.layers) != stack:
+            raise ConfigError(
+                f"placement is {first.placement} in one run and {other.placement} in another; "
+                "runs that are trained together may differ in their placements' scales, not in where the norms are."
+            )
+    return untraced(first), stack
+
+
+def fitting(shape: RunConfig, share: int, columns: int) -> int:
+    """How many of a device's runs it computes at once: equal parts of them, which keep no more than KEPT_BYTES for the backward pass."""
+    stream_size = shape.layers * shape.batch * shape.length * shape.width // columns
+    return math.ceil(share / math.ceil(share / max(KEPT_BYTES // dense_bytes(stream_size), 1)))
+
+
+@lru_cache(maxsize=PROGRAMS)
+def compiled_group(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...], rows: int, places: int, at_once: int) -> Group:
+    mesh = Mesh(np.array(on).reshape(rows, -1), ("run", "batch"))
+    arguments = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((places, *leaf.shape), leaf.dtype), abstract_arguments(shape, stack))
+    specs = (P("run"), P("run"), P("run", None, "batch"), P("run"), P("run"))
+    program = built(partial(run_chunks, config=shape, stack=stack, at_once=at_once), mesh, specs, P("run"), arguments)
+    return Group(program.run_chunk, program.mesh, program.compile_seconds, places)
+
+
+def run_chunks(
+    state: State,
+    scales: list[Scales],
+    start_pcb: jax.Array,
+    rate_pc: jax.Array,
+    count_p: jax.Array,
+    config: RunConfig,
+    stack: Stack,
+    at_once: int,
+) -> tuple[State, Record, jax.Array]:
+    """`run_chunk` for this device's runs, `at_once` of them in a turn. Each stops by itself; one of no steps stays as it is."""
+    run = partial(run_chunk, config=config, stack=stack)
+    # A vectorized loop runs on until the last of its runs ends and masks the others, so a turn of one is better without it.
+    batch_size = at_once if at_once > 1 else None
+    return jax.lax.map(lambda arguments: run(*arguments), (state, scales, start_pcb, rate_pc, count_p), batch_size=batch_size)
+
+
+def train_together(configs: Sequence[RunConfig], group: Group) -> Iterator[list[History]]:
+    """The runs' histories, chunk by chunk as they are computed: a list with an entry for each run, empty once that has diverged.
+
+    All is set up when this returns. Raises ConfigError where the runs cannot be trained together, ValueError where they are too many.
+    """
+    in_common(configs)
+    if len(configs) > group.places:
+        raise ValueError(f"The group has {len(configs)} runs; its program was compiled for {group.places}.")
+    # Runs are dealt out like cards, so that neighbours, alike in rate and so in when they diverge, are on different devices.
+    run_p = np.arange(group.places).reshape(-1, group.mesh.shape["run"]).T.ravel()
+    runs = len(configs)
+    begun = [beginning(config) for config in configs]
+    state, scales = jax.device_put(stacked([begun[run % runs] for run in run_p]), NamedSharding(group.mesh, P("run")))
+    return chunks(configs, group, run_p, state, scales)
+
+
+def chunks(configs: Sequence[RunConfig], group: Group, run_p: np.ndarray, state: State, scales: list[Scales]) -> Iterator[list[History]]:
+    split, by_run = (NamedSharding(group.mesh, spec) for spec in (P("run", None, "batch"), P("run")))
+    runs, steps = len(configs), configs[0].steps
+    place_r = np.argsort(run_p)[:runs]
+    start_rsb, rate_rs = [start_tokens_sb(config) for config in configs], [learning_rate_s(config) for config in configs]
+    step, count, going_r = 0, 1, np.ones(runs, bool)
+    while step < steps and going_r.any():
+        started = time.perf_counter()
+        count = min(count, steps - step)
+        start_rcb = np.stack([padded(start_sb[step : step + count]) for start_sb in start_rsb])
+        rate_rc = np.stack([padded(rate_s[step : step + count].astype(np.float32)) for rate_s in rate_rs])
+        count_p = np.zeros(group.places, np.int32)
+        count_p[place_r] = np.where(going_r, count, 0)
+        seated = start_rcb[run_p % runs], rate_rc[run_p % runs], count_p
+        state, records, done_p = group.run_chunk(state, scales, *jax.device_put(seated, (split, by_run, by_run)))
+        records, done_p = jax.device_get((records, done_p))
+        rows_r = [jax.tree.map(lambda rows, place=place: rows[place], records) for place in place_r]
+        chunk = [as_history(rows, done_p[place], rate_s[step:]) for rows, place, rate_s in zip(rows_r, place_r, rate_rs, strict=True)]
+        yield chunk
+        step += count
+        going_r &= np.array([history.diverged_at is None for history in chunk])
+        count = affordable((time.perf_counter() - started) / count / runs)  # a call that does a few steps of each run is worth its while
+
+
+def stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)

@@ -1,0 +1,135 @@
+"""Charts of runs, from their histories: the same for the pages, for the command line and for downloads.
+
+A run keeps one colour and one dash everywhere. Data are thinned to what a chart can show, keeping every extreme; files hold all of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from core.runs.history import History
+from core.state.comparison import MAPS
+
+# Eight hues of like lightness, legible on white and on near-black, and a dash for each, for eyes and printers that see no hue.
+COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1aa3b8", "#7d858f"]
+DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 1, 2, 1, 2]]
+LINE: dict[str, Any] = {"strokeWidth": 2, "strokeJoin": "round"}  # a mitred joint would stand out above a peak
+
+
+class Quantity(NamedTuple):
+    title: str
+    unit: str
+    log: bool
+    says: str  # what is plotted, in one line
+
+
+CURVES = {
+    "loss": Quantity("Loss", "nats per token", True, "Mean cross-entropy of the step's batch, before the step's update."),
+    "gradient_norm": Quantity("Gradient norm", "global L2", True, "L2 norm of the whole gradient. Nothing is clipped."),
+    "learning_rate": Quantity("Learning rate", "per step", False, "What the step's update is multiplied by."),
+}
+LAYERS = {
+    "stream_rms": Quantity(
+        MAPS["stream_rms"], "per feature", True, "How large the residual stream is after each block; layer 0 is the embedding."
+    ),
+    "block_gradient_norm": Quantity(MAPS["block_gradient_norm"], "L2", True, "L2 norm of the gradient of one block's parameters."),
+    "update_ratio": Quantity(
+        MAPS["update_ratio"], "of the stream", True, "How much a block changes the stream, relative to what it reads."
+    ),
+}
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A run on a chart."""
+
+    slot: int  # 1..8: its colour and its dash
+    label: str
+    history: History
+
+
+def ruler_at(data: pd.DataFrame, field: str, lines: Sequence[Line], name: str) -> tuple[alt.Chart, alt.Parameter]:
+    """A rule that follows the pointer, with every run's exact value where it stands, and what selects its place."""
+    hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=[field], empty=False)
+    tooltips = [alt.Tooltip(f"{field}:Q")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
+    ruler = (
+        alt.Chart(data)
+        .transform_pivot("run", value="value", groupby=[field])
+        .mark_rule(color="#7d858f", strokeWidth=1)
+        .encode(x=f"{field}:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
+        .add_params(hover)
+    )
+    return ruler, hover
+
+
+def unshown(lines: Sequence[Line], name: str) -> str:
+    """A note on the values that a log axis cannot show; empty where it shows all of them."""
+    if name in CURVES:
+        values = {line.label: getattr(line.history, f"{name}_s") for line in lines} if CURVES[name].log else {}
+    else:
+        values = {line.label: getattr(line.history, f"{name}_sl").ravel() for line in lines}
+    missing = {label: int((~(np.isfinite(value) & (value > 0))).sum()) for label, value in values.items()}
+    parts = [f"{count} of {label}" for label, count in missing.items() if count]
+    return f"Not finite or not above zero, so not on this log axis: {', '.join(parts)}. The files have every value." if parts else ""
+
+
+def shown_values(values: np.ndarray) -> np.ndarray:
+    """The values with nan for those that a log axis cannot show."""
+    return np.where(np.isfinite(values) & (values > 0), values, np.nan)
+
+
+def whole(values: pd.Series) -> alt.Axis:
+    """An axis of whole numbers without a grid."""
+    span = int(values.max() - values.min()) if len(values) else 0
+    return alt.Axis(tickCount=min(max(span, 1), 9), grid=False)
+
+
+def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
+    """The value's axis; a logarithmic one has its grid at powers of ten, and between them where it spans few."""
+    title = quantity.unit + (" (log)" if quantity.log else "")
+    finite = values[np.isfinite(values)]
+    if not quantity.log:
+        most = finite.max() * 1.1 if len(finite) else 1.0  # so that a line at the top is not cut in half
+        return alt.Y("value:Q").title(title).scale(domain=[0, most], nice=False).axis(format="~g", tickCount=3)
+    low, high = (np.log10(finite.min()), np.log10(finite.max())) if len(finite) else (0.0, 1.0)
+    digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
+    ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
+    text = "~g" if low > -5 and high < 5 else "~e"
+    axis = alt.Axis(format=text, values=ticks) if high - low > 0.5 else alt.Axis(format=f".4{text}", tickCount=5)  # few of them lie in it
+    margin = max(0.04 * (high - low), 0.01)
+    domain = [10 ** (low - margin), 10 ** (high + margin)]
+    return alt.Y("value:Q").title(title).scale(type="log", nice=False, domain=domain).axis(axis)
+
+
+def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
+    if not legend:
+        return None
+    names = {str(line.slot): line.label for line in lines}
+    expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
+    return alt.Legend(
+        orient="bottom",
+        direction="vertical",
+        title=None,
+        symbolType="stroke",
+        symbolSize=600,
+        symbolStrokeWidth=2,
+        labelLimit=400,
+        labelExpr=expression,
+    )
+
+
+def colour(lines: Sequence[Line], legend: bool) -> alt.Color:
+    slots = [line.slot for line in lines]
+    scale = alt.Scale(domain=[str(slot) for slot in slots], range=[COLOURS[slot - 1] for slot in slots])
+    return alt.Color("run:N", scale=scale, legend=legend_of(lines, legend))
+
+
+def dash(lines: Sequence[Line], legend: bool) -> alt.StrokeDash:
+    slots = [line.slot for line in lines]
+    scale = alt.Scale(domain=[str(slot) for slot in slots], range=[DASHES[slot - 1] for slot in slots])
+    return alt.StrokeDash("run:N", scale=scale, legend=legend_of(lines, legend))

@@ -1,0 +1,46 @@
+"""Quantities of a layer against the layer, at one step."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from core.figures.axes import LAYERS, LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole
+
+
+def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
+    """A quantity of LAYERS against the layer, at one step; a run that ended before it is shown where it ended."""
+    data = layer_at(lines, name, step)
+    base = alt.Chart(data).encode(
+        alt.X("layer:Q").title("layer").scale(nice=False).axis(whole(data.layer)),
+        value_axis(LAYERS[name], data.value),
+        colour(lines, legend),
+        dash(lines, legend),
+    )
+    curves = base.mark_line(**LINE, invalid="break-paths-filter-domains")
+    dots = base.mark_point(filled=True, size=30, opacity=1, invalid="filter")
+    ended = [
+        replace(line, label=f"{line.label}, at its last step, {len(line.history)}") if len(line.history) < step else line for line in lines
+    ]
+    ruler, _ = ruler_at(data, "layer", ended, name)
+    return alt.layer(curves, ruler, dots).properties(height=height, title=alt.Title(LAYERS[name].title, anchor="start"))
+
+
+def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
+    """Columns run, layer, value."""
+    frames = []
+    for line in lines:
+        value_sl = getattr(line.history, f"{name}_sl")
+        row = min(step, len(value_sl)) - 1
+        if row >= 0:
+            value_l = shown_values(value_sl[row].astype(np.float64))
+            layers = np.arange(len(value_l)) + first_layer(name)
+            frames.append(pd.DataFrame({"run": str(line.slot), "layer": layers, "value": value_l}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "layer", "value"])
+
+
+def first_layer(name: str) -> int:
+    """Layer 0, the embedding, has a stream but is no block."""
+    return 0 if name == "stream_rms" else 1

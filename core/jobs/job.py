@@ -1,0 +1,93 @@
+"""A run that was asked for: where it stands, and who is watching it."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Literal
+
+from core.jobs.worker import unpacked
+from core.runs.config import RunConfig
+from core.runs.file import Run
+from core.runs.history import History
+
+Phase = Literal["waiting", "compiling", "training", "finished", "cancelled", "failed"]
+WATCHING_SECONDS = 4.0  # who asked for a run's status within them is watching it
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One submission of a run, guarded by the lock of Jobs."""
+
+    config: RunConfig
+    attempt: int
+    expected: float  # seconds that it takes as a whole, nan where unknown
+    history: History
+    phase: Phase = "waiting"
+    first: tuple[int, float] = (0, 0.0)  # steps done and seconds spent when the first steps were heard of, and now:
+    latest: tuple[int, float] = (0, 0.0)
+    begun: float | None = None  # when its computation was first heard of
+    sentence: str = ""
+    future: Any = None
+    run: Run | None = None
+    asked: dict[str, float] = field(default_factory=dict)  # when each viewer last asked for the status
+    left: set[str] = field(default_factory=set)  # the viewers who cancelled
+
+    @property
+    def key(self) -> str:
+        """The task's name. Each attempt has its own: Dask may still be stopping the one before."""
+        return f"train-{self.config.key}-{self.attempt}"
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in ("finished", "cancelled", "failed")
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether the run is finished and kept nowhere but here."""
+        return self.phase == "finished" and self.sentence != ""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether somebody cancelled it and nobody else is watching."""
+        now = monotonic()
+        others = (asked for viewer, asked in self.asked.items() if viewer not in self.left)
+        return bool(self.left) and not any(now - asked <= WATCHING_SECONDS for asked in others)
+
+    @property
+    def seconds_left(self) -> float:
+        """By its own pace, once it has one; without the runs ahead."""
+        steps, seconds = (now - then for now, then in zip(self.latest, self.first, strict=True))
+        if steps:
+            return (self.config.steps - self.latest[0]) * seconds / steps
+        return self.expected if self.begun is None else max(self.expected - (monotonic() - self.begun), 0.0)
+
+    def join(self, viewer: str) -> None:
+        self.left.discard(viewer)
+        self.watch(viewer)
+
+    def watch(self, viewer: str) -> None:
+        self.asked[viewer] = monotonic()
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """Takes in an event of the task."""
+        self.phase = message["phase"]
+        self.begun = self.begun or monotonic()
+        if "rows" in message:
+            self.latest = message["steps"], message["seconds"]
+            self.first = self.first if self.first[0] else self.latest
+            together = self.history + unpacked(message["rows"])
+            if len(together) == message["steps"]:  # else the run was under way before this process asked for it
+                self.history = together
+
+    def lose_worker(self) -> None:
+        """Its worker is gone: the scheduler gives it to another one."""
+        if self.phase != "waiting":
+            self.phase, self.history, self.begun = "waiting", History.empty(self.config.layers), None
+            self.first = self.latest = 0, 0.0
+            self.sentence = "Its worker was lost; another one will compute it from the first step."
+
+    def end(self, phase: Phase, sentence: str = "") -> None:
+        """Releases the task: where it is not done, it stops at its next chunk or is never begun."""
+        self.phase, self.sentence = phase, sentence
+        if self.future:
+            self.future.release()
+            self.future = None

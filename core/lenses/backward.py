@@ -1,0 +1,66 @@
+r"""Where the backward signal comes from: at each sublayer's input, the shares of the ways by which the loss's gradient arrives there.
+
+Where a branch leaves the stream v, the gradients of its ways add up,
+
+    d loss / d v = alpha u + J_branch^T u,    u the gradient at the addition,
+
+one term by the stream, one by the branch, its gate and its norms. A way's share is the square of its term's L2 norm, over all numbers of
+the batch, divided by the sum of the terms' squares. The block's input has a third way where the placement adds it once more, block_skip.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from core.placement.record import BlockSpec
+from core.runs.history import History
+
+# The ways by which the gradient arrives at h, and at x.
+ARRIVALS = (("feed_forward.stream", "feed_forward.branch"), ("attention.stream", "attention.branch", "feed_forward.block_skip"))
+
+
+class Ways(NamedTuple):
+    """By way, with the names of the diagram's parts; a step in which no number is to be had has nan, as has one without any gradient."""
+
+    norm_s: dict[str, np.ndarray]
+    share_s: dict[str, np.ndarray]
+
+
+def ways(history: History, spec: BlockSpec, layer: int) -> Ways:
+    """Of block `layer`, 1..L, at each step."""
+
+    def norm_s(name: str) -> np.ndarray:
+        measured_s = getattr(history, f"{name}_signal_sl")[:, layer - 1].astype(float)
+        return np.where(np.isfinite(measured_s), measured_s, np.nan)
+
+    inputs = [
+        {f"{sublayer}.{way}": norm_s(f"{sublayer}_{way}") for way in ("stream", "branch")} for sublayer in ("attention", "feed_forward")
+    ]
+    if spec.structure.block_skip:
+        inputs[0]["feed_forward.block_skip"] = inputs[1]["feed_forward.stream"] / spec.alpha
+    share_s: dict[str, np.ndarray] = {}
+    for arriving in inputs:
+        power_s = np.sum([way_s**2 for way_s in arriving.values()], axis=0)
+        with np.errstate(invalid="ignore"):
+            share_s |= {way: way_s**2 / power_s for way, way_s in arriving.items()}
+    return Ways(inputs[0] | inputs[1], share_s)
+
+
+def bands(share: Mapping[str, float]) -> dict[str, tuple[float, str]]:
+    """The shares of one step with their words, as core.drawing.diagram.block_svg takes them."""
+    return {way: (share[way], words) for way, words in percents(share).items()}
+
+
+def percents(share: Mapping[str, float]) -> dict[str, str]:
+    """The shares of one step in words: whole percents that add up to 100 wherever the gradient arrives, a dash for what is no number."""
+    words: dict[str, str] = {}
+    for arriving in ARRIVALS:
+        known = {way: 100 * share[way] for way in arriving if way in share and math.isfinite(share[way])}
+        floors = {way: math.floor(value) for way, value in known.items()}
+        left_over = round(sum(known.values())) - sum(floors.values())
+        for way in sorted(known, key=lambda way: floors[way] - known[way])[:left_over]:
+            floors[way] += 1
+        words |= {way: f"{floors[way]} %" if way in floors else "–" for way in arriving if way in share}
+    return words

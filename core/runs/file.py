@@ -1,0 +1,99 @@
+"""A finished run: what was asked, what was measured, and how it was computed. Its one file format is Parquet."""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.runs.config import ENGINE_FORMAT, RunConfig
+from core.runs.history import History
+from core.runs.outcome import outcome
+
+METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values"  # entries of the schema's metadata: JSON, and bare numbers
+STORED = np.dtype("<f4")  # of the singular values
+# What reading a file that is no run's can raise.
+DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """How a run was computed."""
+
+    device: str  # as in "2 x cpu"
+    compile_seconds: float  # 0 where the program was there already
+    train_seconds: float
+    matrix_gflops: float  # what the machine's matrix products reached in the same process
+    versions: dict[str, str]
+
+    def __post_init__(self) -> None:
+        if not all(0 <= float(value) < math.inf for value in (self.compile_seconds, self.train_seconds, self.matrix_gflops)):
+            raise ValueError("times and rates must be finite and not negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    config: RunConfig
+    history: History
+    facts: Facts
+    # (2, L + 1, D): before the first step and after the last, of the stack's Jacobian and of each block's, as `core.engine.jacobian` has
+    # them; infinite where they are too large to be written, not a number where there is no Jacobian; None where they were not measured
+    singular_values: np.ndarray | None = None
+
+    def to_parquet(self) -> bytes:
+        """A row per step; in the schema's metadata the configuration, the engine's format, facts, outcome and singular values."""
+        about = {
+            "config": self.config.to_dict(),
+            "engine_format": ENGINE_FORMAT,
+            "facts": asdict(self.facts),
+            "outcome": outcome(self.history),
+            "diverged_at": self.history.diverged_at,
+        }
+        sink = pa.BufferOutputStream()
+        metadata: dict[bytes, str | bytes] = {METADATA: json.dumps(about)}
+        if self.singular_values is not None:
+            metadata[SINGULAR_VALUES] = self.singular_values.astype(STORED).tobytes()
+        table = self.history.to_table().replace_schema_metadata(metadata)
+        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+        return sink.getvalue().to_pybytes()
+
+    @classmethod
+    def from_parquet(cls, source: Path | bytes) -> "Run":
+        """Raises one of DAMAGE where the file is not a run's."""
+        file = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source), page_checksum_verification=True)
+        config, facts, _ = described(file)
+        if file.schema_arrow != History.empty(config.layers).to_table().schema:
+            raise ValueError("the columns are not those of the run that the file names")
+        history = History.from_table(file.read())
+        if (history.diverged_at or config.steps) != len(history):
+            raise ValueError("the run neither has all its steps nor ends where it diverged")
+        return cls(config, history, facts, singular_values(file, config))
+
+    @staticmethod
+    def about(path: Path) -> tuple[RunConfig, Facts, int]:
+        """What a file says of its run, and how many steps it holds, without reading them. Raises one of DAMAGE."""
+        return described(pq.ParquetFile(path))
+
+
+def described(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int]:
+    about = json.loads(file.schema_arrow.metadata[METADATA])
+    config, steps = RunConfig.from_dict(about["config"]), file.metadata.num_rows
+    if not 1 <= steps <= config.steps:
+        raise ValueError("no run of this configuration has as many steps")
+    return config, Facts(**about["facts"]), steps
+
+
+def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | None:
+    written = file.schema_arrow.metadata.get(SINGULAR_VALUES)
+    if written is None:
+        return None
+    shape = (2, config.layers + 1, config.width)
+    if len(written) != math.prod(shape) * STORED.itemsize:
+        raise ValueError("the singular values are not those of the run that the file names")
+    values = np.frombuffer(written, STORED).reshape(shape).astype(np.float32)
+    if (values < 0).any():
+        raise ValueError("no singular value is negative")
+    return values

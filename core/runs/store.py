@@ -1,0 +1,90 @@
+"""Finished runs on disk: one Parquet file each, named by the run's key.
+
+`cache/reference/`, committed, is read first; `cache/runs/`, or the folder that NORMLAB_CACHE names, is read next and written.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+from core.runs.config import RunConfig
+from core.runs.file import DAMAGE, Facts, Run
+
+CACHE = Path(__file__).parents[2] / "cache"
+REFERENCE = CACHE / "reference"
+SUFFIX = ".parquet"
+LISTED = 2000  # files of a folder whose runs can be found by what they are
+
+
+class StoreError(OSError):
+    """A run could not be written; the text is one sentence for the user."""
+
+
+def runs_folder() -> Path:
+    return Path(os.environ.get("NORMLAB_CACHE") or CACHE / "runs")
+
+
+def load(config: RunConfig) -> Run | None:
+    """The finished run of this configuration, if there is one. A damaged file is set aside, so that its run is computed again."""
+    for folder in (REFERENCE, runs_folder()):
+        path = folder / f"{config.key}{SUFFIX}"
+        try:
+            content = path.read_bytes()
+        except OSError:  # it is not there, or cannot be read now: no reason to touch it
+            continue
+        with contextlib.suppress(*DAMAGE):
+            if (run := Run.from_parquet(content)).config == config:
+                return run
+        with contextlib.suppress(OSError):  # a folder that cannot be written keeps its damaged file
+            path.replace(path.with_suffix(".damaged"))
+    return None
+
+
+def save(run: Run, folder: Path | None = None) -> None:
+    """Writes the run's file, whole or not at all. Raises StoreError where the folder cannot take it."""
+    folder = folder or runs_folder()
+    temporary = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
+            temporary = Path(file.name)
+            file.write(run.to_parquet())
+        temporary.chmod(0o644)
+        temporary.replace(folder / f"{run.config.key}{SUFFIX}")
+    except OSError as error:
+        raise StoreError(f"The run could not be written to {folder}: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            if temporary:
+                temporary.unlink(missing_ok=True)
+
+
+def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
+    """What the newest files of a folder say of their runs, newest first, and how many steps each holds."""
+    found, dated = [], []
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"*{SUFFIX}"):
+            with contextlib.suppress(OSError):  # it has just gone, or leads nowhere
+                dated.append((path.stat().st_mtime_ns, path))
+    for modified, path in sorted(dated, reverse=True)[:most]:
+        with contextlib.suppress(*DAMAGE):
+            found.append(about(path, modified))
+    return found
+
+
+def finished(wanted: Callable[[RunConfig], bool]) -> list[RunConfig]:
+    """The finished runs that are wanted, of those of reference and of the newest of this machine, in this order."""
+    found: dict[RunConfig, None] = {}
+    for folder in (REFERENCE, runs_folder()):
+        for config, _, _ in facts(folder, LISTED):
+            if wanted(config) and (folder / f"{config.key}{SUFFIX}").exists():
+                found[config] = None  # an older engine's file has another name
+    return list(found)
+
+
+@lru_cache(maxsize=2 * LISTED)
+def about(path: Path, modified: int) -> tuple[RunConfig, Facts, int]:
+    return Run.about(path)

@@ -1,0 +1,201 @@
+"""What the theory pages share: choosing two placements, or designing them, and what is known of one."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from core.drawing.diagram.block import block_svg
+from core.drawing.diagram.shapes import Theme, png, resolved
+from core.drawing.diagram.stack import stack_svg
+from core.drawing.words import describe
+from core.placement.design import Design, changed_part, is_design, placement_of
+from core.placement.record import Placement
+from core.placement.table import PLACEMENTS
+from core.runs.config import LIMITS, RunConfig
+from core.state.pair import Pair
+from pages.ui.shared.design import derived, design_parts, lost
+from pages.ui.shared.verbatim import verbatim
+
+NAMES = [field.name for field in fields(Pair)]
+NARROW = 130  # pixels, so that a phone has two beside each other
+FINAL_NORMS = {"As usual": None, "On": True, "Off": False}
+
+
+def pair() -> Pair:
+    """The pair that the address names; a change by a widget comes before it."""
+    state = st.session_state
+    by_widget = state.pop("pair_changed", False)
+    found = {name: st.query_params[name] for name in NAMES if name in st.query_params}
+    if "pair" not in state or (found != state.pair_address and not by_widget):
+        state.pair, sentences = Pair.from_query(found)
+        for sentence in sentences:
+            st.warning(verbatim(sentence))
+    state.pair_address = state.pair.to_query()
+    if state.pair_address != found:
+        st.query_params.from_dict(state.pair_address)
+    current: Pair = state.pair
+    return current
+
+
+def change(**parts: Any) -> None:
+    """For callbacks."""
+    st.session_state.pair_changed = True
+    st.session_state.pair = replace(st.session_state.pair, **parts)
+
+
+def changed(name: str, made: Callable[[Any, Any], Any], key: str) -> None:
+    change(**{name: made(st.session_state[key], getattr(st.session_state.pair, name))})
+
+
+def show(said: dict[str, Any]) -> None:
+    """For callbacks: what the browser shows already, which nobody has checked; None is as usual."""
+    others = {name: text for name, text in st.session_state.pair.to_query().items() if name not in said}
+    told, _ = Pair.from_query(others | {name: str(value) for name, value in said.items() if value is not None})
+    change(**{name: getattr(told, name) for name in said})
+
+
+def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, made: Callable[[Any, Any], Any], **options: Any) -> None:
+    """A widget that shows `value` and puts what `made` makes of its own, and of what the pair has, into the pair."""
+    key = f"pair_{key}"
+    st.session_state[key] = value
+    kind(label, key=key, on_change=changed, args=(name, made, key), **options)
+
+
+def first(value: Any, _: Any) -> Any:
+    return value
+
+
+def depth(current: Pair) -> None:
+    least, most = LIMITS["layers"]
+    about = "Some placements have scales that depend on it."
+    widget(
+        st.number_input,
+        "layers",
+        "Blocks",
+        "layers",
+        current.layers,
+        first,
+        min_value=int(least),
+        max_value=int(most),
+        help=about,
+        width=NARROW,
+    )
+
+
+def drawn(current: Pair) -> None:
+    about = "The number of the block that is drawn. Some placements have different blocks, or scales that go with the number."
+    widget(
+        st.number_input,
+        "block",
+        "Drawn block",
+        "block",
+        current.drawn,
+        first,
+        min_value=1,
+        max_value=current.layers,
+        help=about,
+        width=NARROW,
+    )
+
+
+def final_norm(current: Pair) -> None:
+    def made(text: str, _: bool | None) -> bool | None:
+        return FINAL_NORMS[text]
+
+    [value] = [text for text, choice in FINAL_NORMS.items() if choice is current.final_norm]
+    about = "Whether a norm follows the last block, in both placements."
+    widget(
+        st.segmented_control,
+        "final_norm",
+        "Final norm",
+        "final_norm",
+        value,
+        made,
+        options=[*FINAL_NORMS],
+        required=True,
+        help=about,
+        width="content",
+    )
+
+
+def run(current: Pair, name: str, label: str, config: RunConfig, names: dict[RunConfig, str]) -> None:
+    texts = {run.to_url(): text for run, text in names.items()}
+    widget(st.selectbox, name, label, name, config.to_url(), known_run, options=list(texts), format_func=texts.__getitem__)
+
+
+# Where the options have changed meanwhile, Streamlit hands on the label that a browser has chosen: it changes nothing.
+
+
+def known_run(text: str, before: RunConfig | None) -> RunConfig | None:
+    run, faults = RunConfig.from_url(text)
+    return before if faults else run
+
+
+def known_placement(text: str, before: str) -> str:
+    return text if text in PLACEMENTS or is_design(text) else before
+
+
+def choice(current: Pair, name: str, label: str) -> None:
+    """The list of placements, with a design of one's own last, and the design's parts."""
+    chosen = getattr(current, name)
+    placement = placement_of(chosen)
+    own = chosen if is_design(chosen) else Design.like(placement.block(current.drawn, current.layers)).text
+    texts = {own: "Design your own"} | {name: placement.title for name, placement in PLACEMENTS.items()}
+
+    def made(value: str, before: str) -> str:
+        placement = known_placement(value, before)
+        derived(placement, before, current.drawn, current.layers)
+        return placement
+
+    widget(st.selectbox, name, label, name, chosen, made, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
+    if is_design(chosen):
+        lost(chosen)
+        design = Design.parse(chosen)
+
+        def part(
+            kind: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
+        ) -> None:
+            def text(value: Any, now: str) -> str:
+                return changed_part(now, field, made(value))
+
+            widget(kind, name, label, f"{name}_{field}", form(getattr(design, field)), text, **options)
+
+        design_parts(part)
+
+
+def facts(placement: Placement, layers: int) -> None:
+    st.markdown(f"##### {placement.title}")
+    st.markdown(placement.summary)
+    untouched = placement.identity_path(layers)
+    st.markdown(f"**Identity path:** {'yes, through the whole stack' if untouched else 'none through the whole stack'}")
+    if placement.source:
+        paper = f" [arXiv {placement.arxiv}](https://arxiv.org/abs/{placement.arxiv})" if placement.arxiv else ""
+        st.markdown(f"**Source:** {placement.source}.{paper}")
+        st.markdown(f"**Used by:** {placement.used_by}")
+        st.markdown(f"**Beware:** {placement.trap}")
+    with st.expander("In words", icon=":material/notes:"):
+        st.code(describe(placement, layers), language=None, wrap_lines=True)
+
+
+def exports(placement: Placement, current: Pair, step: int, bands: dict[str, tuple[float, str]] | None, key: str) -> None:
+    """The drawings that are shown as files, in the theme that the page has; `bands` as `block_svg` has them."""
+    theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
+    block = block_svg(placement.block(current.drawn, current.layers), current.direction, placement.dual_stream, bands)
+    drawings = {"block": block, "stack": stack_svg(placement, current.layers, current.direction)}
+    with st.container(horizontal=True):
+        for part, drawing in drawings.items():
+            words = ["own" if is_design(placement.name) else placement.name, part]
+            words += [str(current.block)] if current.block and part == "block" else []
+            view = current.view if part == "block" else current.direction
+            words += [view] if view != "forward" else []
+            words += [f"step-{step}"] if view == "measured" else []
+            name = "-".join(words)
+            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
+            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")
+
+
+def file(label: str, make: Callable[[], str | bytes], name: str, mime: str, key: str) -> None:
+    st.download_button(label, make, name, mime, key=key, on_click="ignore", icon=":material/download:")

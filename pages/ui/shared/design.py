@@ -1,0 +1,57 @@
+"""The parts of a design of one's own, as widgets."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import streamlit as st
+
+from core.drawing.words import left_out
+from core.placement.design import LEARNED, MOST, is_design, ordered, placement_of
+from core.placement.record import Site
+
+CONSTANT = "constant"
+GATES = {CONSTANT: CONSTANT, "scalar": "learned", "vector": "learned vector"}
+SITES_HELP = (
+    "**input**: what the branch reads. **inner**: inside the branch, before its output projection. **output**: what the branch writes. "
+    "**outer**: the stream, after the addition, where it cuts the identity path."
+)
+GAIN_HELP = "What multiplies the initial values of the value, output and feed-forward matrices."
+
+
+def design_parts(part: Callable[..., None]) -> None:
+    """`part(widget, field, label, form, made, **options)` draws a widget for a field of the design.
+
+    `form` makes the widget's value of the field's, `made` the field's of the widget's.
+    """
+    for field, label in {"attn": "Norms of attention", "ffn": "Norms of feed-forward"}.items():
+        part(st.pills, field, label, ordered, frozenset, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
+    left, right = st.columns(2)
+    for column, field, label, about in (
+        (left, "alpha", "Stream × α", None),
+        (right, "gate", "Branch × g", None),
+        (left, "gain", "Initial gain", GAIN_HELP),
+    ):
+        with column:
+            part(st.number_input, field, label, float, float, min_value=0.0, max_value=MOST, step=0.1, format="%g", help=about)
+    with right:
+        part(st.selectbox, "learned", "g is", gate_kind, learned, options=[CONSTANT, *LEARNED], format_func=GATES.__getitem__)
+
+
+def derived(chosen: str, before: str, layer: int, layers: int) -> None:
+    """For callbacks: remembers what a design just taken from a placement's block had to leave out."""
+    if is_design(chosen) and not is_design(before):
+        st.session_state.setdefault("designs_lack", {})[chosen] = left_out(placement_of(before), layer, layers)
+
+
+def lost(design: str) -> None:
+    """Says it, as long as the design is as it was taken."""
+    if sentence := st.session_state.get("designs_lack", {}).get(design):
+        st.caption(f":material/info: {sentence}")
+
+
+def gate_kind(learned: str | None) -> str:
+    return learned or CONSTANT
+
+
+def learned(kind: Any) -> str | None:
+    return None if kind == CONSTANT else kind

@@ -1,0 +1,100 @@
+"""Where a run stands: finished and known, on its way, or not asked for yet."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.figures.axes import Line
+from core.jobs.queue import Jobs, Status
+from core.runs import store
+from core.runs.config import RunConfig
+from core.runs.file import Run
+from core.runs.history import History
+from pages.ui.shared.state import comparison, viewer
+
+ON_THE_WAY = ("waiting", "compiling", "training")
+
+
+class Shared:
+    """Holds what all sessions share; Streamlit refuses to cache a Dask client, which Jobs holds, unless it is inside something."""
+
+    def __init__(self) -> None:
+        self.jobs = Jobs()
+
+
+@st.cache_resource(show_spinner=False)
+def shared() -> Shared:
+    return Shared()
+
+
+def jobs() -> Jobs:
+    return shared().jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run of the comparison with what is known of it."""
+
+    slot: int
+    label: str
+    config: RunConfig
+    run: Run | None  # when it is finished
+    status: Status | None  # while it is on its way, and where it ended without finishing
+
+    @property
+    def history(self) -> History | None:
+        if self.run:
+            return self.run.history
+        return self.status.history if self.status and len(self.status.history) else None
+
+    @property
+    def running(self) -> bool:
+        return self.run is None and self.status is not None and self.status.phase in ON_THE_WAY
+
+    @property
+    def missing(self) -> bool:
+        return self.run is None and not self.running
+
+
+def results() -> list[Result]:
+    runs = comparison()
+    return [result(slot, runs.labels[slot], config) for slot, config in runs.runs.items()]
+
+
+def result(slot: int, label: str, config: RunConfig) -> Result:
+    try:
+        return Result(slot, label, config, finished(config), None)
+    except LookupError:
+        status = jobs().status(config, viewer())
+        return Result(slot, label, config, jobs().result(config) if status and status.phase == "finished" else None, status)
+
+
+def started() -> set[RunConfig]:
+    """The runs that this session has asked for."""
+    configs: set[RunConfig] = st.session_state.setdefault("started", set())
+    return configs
+
+
+def strays() -> list[RunConfig]:
+    """Runs on their way that this session has started and no longer has in its comparison."""
+    outside = started() - set(comparison().runs.values())
+    return [config for config in outside if (status := jobs().status(config, viewer())) and status.phase in ON_THE_WAY]
+
+
+def running(entries: list[Result]) -> list[RunConfig]:
+    """Everything on its way that this session has to do with."""
+    return [entry.config for entry in entries if entry.running] + strays()
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def finished(config: RunConfig) -> Run:
+    """The finished run. Raises LookupError, which is not cached, where there is none yet."""
+    if run := store.load(config):
+        return run
+    raise LookupError(config.key)
+
+
+def lines(shown: list[Result]) -> list[Line]:
+    """What the charts draw: the runs that are not hidden and have something to show."""
+    hidden = comparison().hidden
+    return [Line(entry.slot, entry.label, entry.history) for entry in shown if entry.slot not in hidden and entry.history]

@@ -1,0 +1,84 @@
+"""The charts of a comparison, in tabs of which only the open one is drawn."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from core.figures import axes, curves, layers, maps
+from core.figures.axes import CURVES, LAYERS, Line
+from core.state.comparison import MAPS, VIEWS
+from pages.ui.shared.results import Result, lines
+from pages.ui.shared.state import change, comparison
+from pages.ui.shared.swatch import legend
+from pages.ui.train.downloads import downloads
+
+
+def charts(results: list[Result]) -> None:
+    shown = lines(results)
+    st.session_state.tab = VIEWS[comparison().view]
+    tabs = dict(zip(VIEWS, st.tabs(list(VIEWS.values()), key="tab", on_change=take, args=("view", "tab", VIEWS)), strict=True))
+    view = comparison().view
+    with tabs[view]:
+        if not shown:
+            st.info("Nothing to draw yet. Press **Run**, or show a run that is hidden.", icon=":material/show_chart:")
+        elif view == "curves":
+            draw_curves(shown)
+        elif view == "layers":
+            draw_layers(shown)
+        elif view == "maps":
+            draw_maps(shown)
+        else:
+            downloads(results, shown)
+
+
+def take(name: str, key: str, labels: dict[str, str]) -> None:
+    """Makes a choice among labels part of the page's state."""
+    chosen = {label: identifier for identifier, label in labels.items()}[st.session_state[key]]
+    change(lambda current: replace(current, **{name: chosen}))
+
+
+def draw_curves(shown: list[Line]) -> None:
+    legend({line.label: line.slot for line in shown})
+    left, right = st.columns(2)
+    with left:
+        curve(shown, "loss", 320)
+    with right:
+        curve(shown, "gradient_norm", 320)
+    curve(shown, "learning_rate", 160)
+
+
+def curve(shown: list[Line], name: str, height: int) -> None:
+    quantity = CURVES[name]
+    alt = f"{quantity.title} against the step, one line per run: {', '.join(line.label for line in shown)}."
+    st.altair_chart(curves.curve_chart(shown, name, height), width="stretch", key=f"chart_{name}", alt=alt)
+    st.caption(" ".join([quantity.says, axes.unshown(shown, name)]))
+
+
+def draw_layers(shown: list[Line]) -> None:
+    last = max(len(line.history) for line in shown)
+    step = min(comparison().step or last, last)
+    if last > 1:
+        st.session_state.step = step
+        st.slider("Step", 1, last, key="step", on_change=take_step, args=(last,), help="A run that ended earlier is shown where it ended.")
+    legend({line.label: line.slot for line in shown})
+    for column, name in zip(st.columns(3), LAYERS, strict=True):
+        with column:
+            quantity = LAYERS[name]
+            alt = f"{quantity.title} by layer at step {step}, one line per run: {', '.join(line.label for line in shown)}."
+            st.altair_chart(layers.layer_chart(shown, name, step), width="stretch", key=f"chart_{name}", alt=alt)
+            st.caption(" ".join([quantity.says, axes.unshown(shown, name)]))
+
+
+def take_step(last: int) -> None:
+    step = st.session_state.step
+    change(lambda current: replace(current, step=None if step == last else step))
+
+
+def draw_maps(shown: list[Line]) -> None:
+    name = comparison().map
+    st.session_state.quantity = MAPS[name]
+    st.segmented_control("Quantity", list(MAPS.values()), required=True, key="quantity", on_change=take, args=("map", "quantity", MAPS))
+    quantity = LAYERS[name]
+    st.caption(" ".join([quantity.says, "One colour scale for all runs.", axes.unshown(shown, name)]))
+    for line, chart in zip(shown, maps.heat_maps(shown, name), strict=True):
+        st.altair_chart(chart, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")

@@ -1,0 +1,184 @@
+"""The runs of the comparison as cards, and the buttons that start, stop and arrange them."""
+
+import math
+from dataclasses import replace
+
+import streamlit as st
+
+from core.jobs import estimate
+from core.jobs.queue import JobsError, QueueFull
+from core.runs.config import ConfigError, RunConfig
+from core.runs.labels import labels
+from core.runs.outcome import outcome, verdict
+from core.runs.presets import PRESETS
+from core.state.comparison import Comparison
+from core.state.pair import Pair
+from pages.ui.shared.results import Result, jobs, started
+from pages.ui.shared.state import change, comparison, viewer
+from pages.ui.shared.swatch import swatch
+from pages.ui.shared.verbatim import verbatim
+
+OUTCOMES = {  # badge colour and icon
+    "learned": ("green", ":material/check:"),
+    "still learning": ("blue", ":material/trending_down:"),
+    "stuck": ("orange", ":material/block:"),
+    "diverged": ("red", ":material/close:"),
+}
+
+
+def actions(results: list[Result], on_the_way: list[RunConfig]) -> None:
+    """Run or Cancel, what it will take, and how to bring in other runs."""
+    missing = [entry for entry in results if entry.missing]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if on_the_way:
+            st.button("Cancel", icon=":material/stop:", on_click=cancel, args=(on_the_way,), key="cancel")
+        if missing or not on_the_way:
+            st.button(
+                "Run",
+                type="primary",
+                icon=":material/play_arrow:",
+                shortcut="Ctrl+Enter",
+                disabled=not missing,
+                on_click=start,
+                args=(missing,),
+                key="run",
+                help="Trains what is not known yet (Ctrl+Enter).",
+            )
+        st.button("Add run", icon=":material/add:", disabled=comparison().full, on_click=change, args=(Comparison.add,), key="add")
+        st.menu_button(
+            "Start from",
+            list(PRESETS),
+            format_func=lambda name: PRESETS[name][0],
+            icon=":material/bookmark:",
+            key="preset",
+            on_click=preset,
+        )
+        st.markdown(outlook(missing, on_the_way), width="content")
+    going_on = [config for config in st.session_state.get("left", []) if config in on_the_way]
+    notices = [f"{label} goes on until nobody else watches it." for label in labels(going_on)]
+    if sentences := [*st.session_state.notices, *st.session_state.get("faults", []), *notices]:
+        st.warning("  \n".join(map(verbatim, sentences)), icon=":material/info:")
+
+
+def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
+    """What pressing Run will take here, or that there is nothing to run."""
+    if missing:
+        configs = {entry.config for entry in missing}
+        amount = "1 run is" if len(configs) == 1 else f"{len(configs)} runs are"
+        seconds = sum(estimate.seconds(config) for config in configs)
+        return f":gray[{amount} not computed yet{'' if math.isnan(seconds) else f': about {duration(seconds)} here'}.]"
+    if set(on_the_way) - set(comparison().runs.values()):
+        return ":gray[A run that you started and then changed or removed is still being computed.]"
+    if on_the_way:
+        return ":gray[Leaving the page or reloading it loses nothing.]"
+    return ":gray[Everything here is computed. Change a setting for something new.]"
+
+
+def cards(results: list[Result]) -> None:
+    with st.grid(min(len(results), 4), min_column_width=200, vertical_alignment="top", row_height="content"):
+        for entry in results:
+            card(entry)
+
+
+def card(entry: Result) -> None:
+    runs = comparison()
+    hidden, selected = entry.slot in runs.hidden, entry.slot == runs.selected
+    offered = {"edit": ":material/edit: Edit in the sidebar"}
+    if not runs.full:
+        offered["duplicate"] = ":material/content_copy: Duplicate, to change one thing"
+    offered["toggle"] = ":material/visibility: Show" if hidden else ":material/visibility_off: Hide"
+    if len(runs.runs) > 1:
+        offered["remove"] = ":material/delete: Remove"
+    with st.container(border=True, key=f"card{entry.slot}", height="stretch", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False, gap="xxsmall"):
+            st.markdown(f"{swatch(entry.slot)} **{entry.label}**", width="stretch")
+            st.button(
+                "",
+                icon=":material/edit:",
+                type="primary" if selected else "tertiary",
+                help="This run is edited in the sidebar." if selected else "Edit this run in the sidebar.",
+                key=f"edit{entry.slot}",
+                on_click=change,
+                args=(select, entry.slot),
+            )
+            st.menu_button(
+                "",
+                list(offered),
+                format_func=offered.__getitem__,
+                type="tertiary",
+                key=f"act{entry.slot}",
+                on_click=act,
+                args=(entry.slot,),
+            )
+        state(entry)
+
+
+def state(entry: Result) -> None:
+    """One sentence on where the run stands."""
+    status = entry.status
+    if entry.run:
+        colour, icon = OUTCOMES[outcome(entry.run.history)]
+        st.markdown(f":{colour}-badge[{icon} {outcome(entry.run.history).capitalize()}] {verdict(entry.run.history)}")
+        query = Pair.of(entry.config).to_query()
+        st.page_link("pages/theory/identity_path.py", label="Its backward signal", icon=":material/timeline:", query_params=query)
+    elif status is None:
+        st.markdown(":gray-badge[:material/hourglass_empty: Not computed yet] Press **Run** to train it.")
+    elif entry.running:
+        steps = len(status.history)
+        left = f" · {duration(status.seconds_left)} left" if status.seconds_left else ""
+        texts = {
+            "waiting": f"Waiting · {status.position} ahead{left}" if status.position else f"Starting{left}",
+            "compiling": f"Compiling{left}",
+            "training": f"Training · step {steps} of {entry.config.steps}{left}",
+        }
+        st.progress(steps / entry.config.steps, texts[status.phase])
+        if status.sentence:
+            st.caption(verbatim(status.sentence))
+    else:
+        stopped = f"Stopped after step {len(status.history)} of {entry.config.steps}. **Run** starts it again."
+        sentence = verbatim(status.sentence) or stopped
+        st.markdown(f":gray-badge[:material/stop_circle: {status.phase.capitalize()}] {sentence}")
+    if entry.run and status and status.sentence:
+        st.caption(verbatim(status.sentence))
+
+
+def start(missing: list[Result]) -> None:
+    faults = []
+    for entry in missing:
+        try:
+            jobs().submit(entry.config, viewer())
+            started().add(entry.config)
+        except (ConfigError, QueueFull, JobsError) as error:
+            faults.append(f"{entry.label}: {error}")
+    st.session_state.faults = faults
+
+
+def cancel(configs: list[RunConfig]) -> None:
+    st.session_state.left = [config for config in configs if not jobs().cancel(config, viewer())]
+
+
+def act(slot: int) -> None:
+    runs = {
+        "edit": lambda runs: select(runs, slot),
+        "duplicate": lambda runs: select(runs, slot).add() if slot in runs.runs else runs,
+        "toggle": lambda runs: runs.toggle(slot),
+        "remove": lambda runs: runs.remove(slot),
+    }
+    change(runs[st.session_state[f"act{slot}"]])
+
+
+def preset() -> None:
+    runs = PRESETS[st.session_state.preset][1]
+    change(lambda current: Comparison.of(runs, current.view))
+
+
+def select(runs: Comparison, slot: int) -> Comparison:
+    return replace(runs, selected=slot) if slot in runs.runs else runs
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
