@@ -14,7 +14,7 @@ import optax
 from flax import linen as nn
 
 from benchmarks import stopwatch
-from core.runs.config import VOCABULARY, RunConfig
+from core.runs.config import RunConfig
 
 
 class Block(nn.Module):
@@ -51,13 +51,13 @@ class Transformer(nn.Module):
     @nn.compact
     def __call__(self, tokens_bt: jax.Array) -> jax.Array:
         config, pre_norm = self.config, self.config.placement == "pre"
-        x_btd = nn.Embed(VOCABULARY, config.width, embedding_init=nn.initializers.normal(1.0), name="embedding")(tokens_bt)
+        x_btd = nn.Embed(config.vocabulary, config.width, embedding_init=nn.initializers.normal(1.0), name="embedding")(tokens_bt)
         x_btd = x_btd + self.param("position", nn.initializers.zeros, (config.length, config.width))
         for i in range(config.layers):
             x_btd = Block(config.heads, pre_norm, name=f"block_{i}")(x_btd)
         if pre_norm:
             x_btd = nn.LayerNorm(name="final_norm")(x_btd)
-        return nn.Dense(VOCABULARY, use_bias=False, kernel_init=nn.initializers.normal(0.02), name="output")(x_btd)
+        return nn.Dense(config.vocabulary, use_bias=False, kernel_init=nn.initializers.normal(0.02), name="output")(x_btd)
 
     def loss(self, parameters: Any, tokens_bu: jax.Array) -> jax.Array:
         """Mean cross-entropy in nats of predicting each token of (B, T + 1) from those before it."""
@@ -88,8 +88,8 @@ def train(config: RunConfig, parameters: Any = None) -> Iterator[tuple[float, fl
 
     random = np.random.default_rng(config.seed + 116)
     for _ in range(config.steps):
-        start_b1 = random.integers(0, VOCABULARY, (config.batch, 1))
-        tokens_bu = ((start_b1 + np.arange(config.length + 1)) % VOCABULARY).astype(np.int32)
+        start_b1 = random.integers(0, config.vocabulary, (config.batch, 1))
+        tokens_bu = ((start_b1 + np.arange(config.length + 1)) % config.vocabulary).astype(np.int32)
         parameters, state, loss, norm = update(parameters, state, tokens_bu)
         yield float(loss), float(norm)
 

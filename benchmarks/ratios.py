@@ -21,7 +21,7 @@ from core.cli.parser import Parser
 from core.cli.report import table
 from core.runs import store
 from core.runs.arithmetic import needed_flops
-from core.runs.config import ConfigError
+from core.runs.settings import ConfigError
 
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 OWN, COLD, WARM, SWEEP, TORCH = "article's own way", "engine, cold", "engine, warm", f"engine, {TOGETHER} together", "PyTorch, eager"

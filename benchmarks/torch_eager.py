@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks import stopwatch
-from core.runs.config import VOCABULARY, RunConfig
+from core.runs.config import RunConfig
 
 EPSILON = 1e-6  # of the norms, Flax's own
 CUT = 0.87962566103423978  # standard deviation of a normal distribution cut off at 2
@@ -49,11 +49,11 @@ class Transformer(nn.Module):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY, config.width)  # drawn from N(0, 1)
+        self.embedding = nn.Embedding(config.vocabulary, config.width)  # drawn from N(0, 1)
         self.position = nn.Parameter(torch.zeros(config.length, config.width))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.final_norm = nn.LayerNorm(config.width, EPSILON) if config.placement == "pre" else nn.Identity()
-        self.output = nn.Linear(config.width, VOCABULARY, bias=False)
+        self.output = nn.Linear(config.width, config.vocabulary, bias=False)
         for dense in (module for module in self.blocks.modules() if isinstance(module, nn.Linear)):
             deviation = 1 / math.sqrt(dense.in_features) / CUT
             nn.init.trunc_normal_(dense.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
@@ -77,8 +77,8 @@ def train(config: RunConfig, device: str, model: Transformer | None = None) -> I
     optimizer = torch.optim.AdamW(parameters, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     random = np.random.default_rng(config.seed + 116)
     for step in range(1, config.steps + 1):
-        start_b1 = random.integers(0, VOCABULARY, (config.batch, 1))
-        tokens_bu = torch.from_numpy((start_b1 + np.arange(config.length + 1)) % VOCABULARY).to(device)
+        start_b1 = random.integers(0, config.vocabulary, (config.batch, 1))
+        tokens_bu = torch.from_numpy((start_b1 + np.arange(config.length + 1)) % config.vocabulary).to(device)
         optimizer.param_groups[0]["lr"] = config.learning_rate * min(1.0, step / max(config.warmup_steps, 1))
         optimizer.zero_grad()
         loss = model(tokens_bu)

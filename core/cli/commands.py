@@ -17,11 +17,12 @@ from tqdm import tqdm
 from core.cli.report import HEADER, PLACEMENT_FOOT, PLACEMENT_HEADER, Result, placement_dict, placement_row, table
 from core.placement.table import PLACEMENTS
 from core.runs import store
-from core.runs.config import ConfigError, RunConfig, admit
+from core.runs.config import RunConfig, admit
 from core.runs.frames import layer_frame, step_frame, write_csv
 from core.runs.history import History
 from core.runs.labels import labels
 from core.runs.presets import ARTICLE
+from core.runs.settings import ConfigError
 
 if TYPE_CHECKING:
     from core.engine.devices import DeviceKind
@@ -137,7 +138,8 @@ def kept(results: Iterator[Result]) -> list[Result]:
     troubles: dict[str, None] = {}
     for result in results:
         found.append(result)
-        if result.run and not store.load(result.config):
+        stored = store.load(result.config) if result.run else None
+        if result.run and (stored is None or stored.history.absent):
             try:
                 store.save(result.run)
             except store.StoreError as error:

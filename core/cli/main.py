@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from core.cli.parser import parser
-from core.runs.config import ConfigError
+from core.runs.settings import ConfigError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

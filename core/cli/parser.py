@@ -5,21 +5,10 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from core.placement.table import PLACEMENTS
-from core.runs.config import CHOICES, FRACTIONAL, LIMITS, ConfigError, RunConfig, short
+from core.runs.config import SETTINGS, limits
+from core.runs.settings import Choice, ConfigError, Switch
 from core.values import plain_text
 
-HELP = {
-    "norm": "the kind of norm",
-    "layers": "blocks",
-    "width": "features of the residual stream",
-    "heads": "attention heads, a divisor of the width",
-    "length": "tokens of a sequence",
-    "batch": "sequences of a step",
-    "steps": "optimizer updates",
-    "learning_rate": "learning rate at its peak",
-    "warmup": "fraction of the steps in which the rate climbs to its peak",
-    "seed": "what parameters and data are drawn from",
-}
 EXAMPLE = "custom:attn=input+output,ffn=input,alpha=1.5"
 PLACEMENT_HELP = f"where the norms sit: {', '.join(PLACEMENTS)}; or a design of your own, as in {EXAMPLE}"
 
@@ -47,19 +36,7 @@ def parser() -> Parser:
     add_settings(article, ["layers", "steps", "seed", "learning_rate"])
     train = command("train", "train one run and say how it ended")
     train.add_argument("--placement", required=True, metavar="NAME", help=PLACEMENT_HELP)
-    add_settings(train, HELP)
-    train.add_argument(
-        "--final-norm",
-        action=argparse.BooleanOptionalAction,
-        default=argparse.SUPPRESS,
-        help="whether a norm follows the last block (default: as the placement has it)",
-    )
-    train.add_argument(
-        "--qk-norm",
-        action=argparse.BooleanOptionalAction,
-        default=argparse.SUPPRESS,
-        help="normalize each head's queries and keys, also where the placement does not (default: no)",
-    )
+    add_settings(train, (name for name in SETTINGS if name != "placement"))
     for computing in (article, train):
         computing.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="auto prefers a GPU (default: auto)")
         computing.add_argument("--csv", metavar="FILE", help="write a line per run and step; - is standard output")
@@ -72,9 +49,15 @@ def parser() -> Parser:
 
 
 def add_settings(to: Parser, names: Iterable[str]) -> None:
-    """A flag for each of these fields of a run. Its text is passed on as it is: RunConfig judges it."""
+    """A flag for each of these settings. Its text is passed on as it is: RunConfig judges it."""
     for name in names:
-        allowed = ", ".join(CHOICES[name]) if name in CHOICES else " to ".join(map(plain_text, LIMITS[name]))
-        help_ = f"{HELP[name]}: {allowed} (default: {plain_text(getattr(RunConfig(), name))})"
-        metavar = "NAME" if name in CHOICES else "X" if name in FRACTIONAL else "N"
-        to.add_argument(f"--{short(name)}", dest=name, default=argparse.SUPPRESS, metavar=metavar, help=help_)
+        setting = SETTINGS[name]
+        flag, says = f"--{setting.short.replace('_', '-')}", setting.says.removesuffix(".")
+        if isinstance(setting.kind, Switch):
+            usual = "as the placement has it" if setting.default is None else "no"
+            about = f"{says} (default: {usual})"
+            to.add_argument(flag, action=argparse.BooleanOptionalAction, dest=name, default=argparse.SUPPRESS, help=about)
+        else:
+            metavar = "NAME" if isinstance(setting.kind, Choice) else "N" if limits(name).whole else "X"
+            about = f"{says}: {setting.kind.allowed} (default: {plain_text(setting.default)})"
+            to.add_argument(flag, dest=name, default=argparse.SUPPRESS, metavar=metavar, help=about)

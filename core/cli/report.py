@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from core.data_tasks import TASKS, Task
 from core.drawing.equations import ends, equations, jacobian, latex
 from core.drawing.words import describe, which
 from core.placement.design import ordered
@@ -28,14 +29,18 @@ class Result:
     run: Run | None
 
     @property
+    def task(self) -> Task:
+        return TASKS[self.config.task]
+
+    @property
     def end(self) -> str:
         if self.history.diverged_at:
             return f"diverged at step {self.history.diverged_at}"
-        return outcome(self.history) if self.run else f"interrupted after step {len(self.history)}"
+        return outcome(self.history, self.task) if self.run else f"interrupted after step {len(self.history)}"
 
     @property
     def loss(self) -> float:
-        return float(self.history.loss_s[-1])
+        return float(self.history["loss"][-1])
 
     @property
     def peak(self) -> tuple[int | None, float]:
@@ -47,14 +52,14 @@ class Result:
 
     def sentences(self) -> str:
         end = self.end[0].upper() + self.end[1:]
-        return f"{end}. {verdict(self.history)}" if self.run else f"{end}: loss {self.loss:.4g}."
+        return f"{end}. {verdict(self.history, self.task)}" if self.run else f"{end}: loss {self.loss:.4g}."
 
     def to_json(self) -> str:
         """Standard JSON: a number that is not finite is null."""
         step, norm = self.peak
         about = {
             "config": self.config.to_dict(),
-            "outcome": outcome(self.history) if self.run else "interrupted",
+            "outcome": outcome(self.history, self.task) if self.run else "interrupted",
             "steps": len(self.history),
             "final_loss": self.loss if math.isfinite(self.loss) else None,
             "largest_gradient_norm": norm if math.isfinite(norm) else None,

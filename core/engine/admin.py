@@ -9,7 +9,7 @@ import numpy as np
 
 from core.engine.block import Scales, block_of
 from core.engine.compilation import PROGRAMS
-from core.engine.data import sequences, start_tokens_sb
+from core.engine.feed import batches
 from core.engine.model import embedded
 from core.placement.record import Stack
 from core.runs.config import RunConfig, untraced
@@ -22,7 +22,7 @@ def profiled(config: RunConfig, parameters: dict[str, Any], stack: Stack, scales
 
     The first sublayer's stream is multiplied by one, and so is every stream while the run's first batch is passed through to measure them.
     """
-    variance_l2 = np.concatenate(compiled(untraced(config), stack)(parameters, start_tokens_sb(config)[0], scales))
+    variance_l2 = np.concatenate(compiled(untraced(config), stack)(parameters, next(batches(config)).tokens_bt, scales))
     below = np.sqrt(np.cumsum(variance_l2, dtype=np.float32))[:-1]
     alpha_l2 = np.concatenate([np.ones(1, np.float32), below]).reshape(variance_l2.shape)
     ends = np.cumsum([count for _, count in stack.segments])[:-1]
@@ -39,10 +39,10 @@ def compiled(shape: RunConfig, stack: Stack) -> Any:
 
 
 def branch_variances(
-    parameters: dict[str, Any], start_b: jax.Array, scales: list[Scales], config: RunConfig, stack: Stack
+    parameters: dict[str, Any], tokens_bt: jax.Array, scales: list[Scales], config: RunConfig, stack: Stack
 ) -> list[jax.Array]:
-    """For each run of blocks (L, 2): the variance over features of what each branch writes, averaged over the batch's tokens."""
-    x_nd = embedded(parameters, sequences(start_b, config.length)[0], config, stack)
+    """For each segment (L, 2): the variance over features of what each branch writes, averaged over the batch's tokens."""
+    x_nd = embedded(parameters, tokens_bt, config, stack)
     found = []
     for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, strict=True):
         block = block_of(config, structure)

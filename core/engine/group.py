@@ -18,43 +18,49 @@ from jax.sharding import PartitionSpec as P
 
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
-from core.engine.data import start_tokens_sb
 from core.engine.devices import DeviceKind, devices, divided
-from core.engine.model import KEPT_BYTES, dense_bytes
+from core.engine.feed import Feed, batches, next_feed
+from core.engine.model import KEPT_BYTES, Measured, dense_bytes
 from core.engine.training import (
+    SPECS,
+    Numbers,
     Program,
-    Record,
     State,
     abstract_arguments,
-    affordable,
+    affordable_steps,
     as_history,
     beginning,
-    built,
-    padded,
+    build,
+    on_mesh,
     run_chunk,
 )
 from core.placement.design import placement_of
 from core.placement.record import Stack
-from core.runs.config import ConfigError, RunConfig, untraced
+from core.runs.config import SETTINGS, RunConfig, untraced
 from core.runs.history import History
 from core.runs.schedule import learning_rate_s
+from core.runs.settings import ConfigError
 from core.values import plain_text
 
-OWN = ("learning_rate", "warmup", "seed", "placement")  # in what runs of a group may differ
+OWN = [name for name, setting in SETTINGS.items() if setting.traced and name != "steps"] + [
+    "placement",
+    "task",
+]  # runs of a group may differ in them
 # Here a device computes one run after the other: one fills a core, whose caches do not hold several (docs/performance.md).
 # Elsewhere it computes many at once: at these shapes a GPU spends its time on launches.
 ONE_BY_ONE = {"cpu"}
+BY_RUN = jax.tree.map(lambda spec: P("run", *spec), SPECS, is_leaf=lambda spec: isinstance(spec, P))
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Program):
     """The program of `core.engine.training` with a leading axis of P runs on all that it takes and returns."""
 
-    places: int  # for a run; those left over idle
+    places: int  # slots for runs; unused ones idle
 
 
 def compile_group(configs: Sequence[RunConfig], device: DeviceKind = "auto", device_count: int | None = None) -> Group:
-    """The compiled program for these runs, or any others of their shape and structure that are no more; cached for those.
+    """The compiled program for these runs, which also serves any group of the same shape and structure with at most as many runs; cached.
 
     Where there are more devices than runs, several split the batches of one. Raises ConfigError where the runs cannot be trained together,
     DeviceError where the device is not there.
@@ -101,26 +107,26 @@ def fitting(shape: RunConfig, share: int, columns: int) -> int:
 def compiled_group(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...], rows: int, places: int, at_once: int) -> Group:
     mesh = Mesh(np.array(on).reshape(rows, -1), ("run", "batch"))
     arguments = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((places, *leaf.shape), leaf.dtype), abstract_arguments(shape, stack))
-    specs = (P("run"), P("run"), P("run", None, "batch"), P("run"), P("run"))
-    program = built(partial(run_chunks, config=shape, stack=stack, at_once=at_once), mesh, specs, P("run"), arguments)
+    chunks = partial(run_chunks, config=shape, stack=stack, at_once=at_once)
+    program = build(chunks, mesh, BY_RUN, P("run"), arguments)
     return Group(program.run_chunk, program.mesh, program.compile_seconds, places)
 
 
 def run_chunks(
     state: State,
     scales: list[Scales],
-    start_pcb: jax.Array,
-    rate_pc: jax.Array,
+    numbers: Numbers,
+    feed: Feed,
     count_p: jax.Array,
     config: RunConfig,
     stack: Stack,
     at_once: int,
-) -> tuple[State, Record, jax.Array]:
-    """`run_chunk` for this device's runs, `at_once` of them in a turn. Each stops by itself; one of no steps stays as it is."""
+) -> tuple[State, Measured, jax.Array]:
+    """`run_chunk` for this device's runs, `at_once` of them in a turn. Each stops by itself; a run with count 0 is returned unchanged."""
     run = partial(run_chunk, config=config, stack=stack)
     # A vectorized loop runs on until the last of its runs ends and masks the others, so a turn of one is better without it.
     batch_size = at_once if at_once > 1 else None
-    return jax.lax.map(lambda arguments: run(*arguments), (state, scales, start_pcb, rate_pc, count_p), batch_size=batch_size)
+    return jax.lax.map(lambda arguments: run(*arguments), (state, scales, numbers, feed, count_p), batch_size=batch_size)
 
 
 def train_together(configs: Sequence[RunConfig], group: Group) -> Iterator[list[History]]:
@@ -135,33 +141,37 @@ def train_together(configs: Sequence[RunConfig], group: Group) -> Iterator[list[
     run_p = np.arange(group.places).reshape(-1, group.mesh.shape["run"]).T.ravel()
     runs = len(configs)
     begun = [beginning(config) for config in configs]
-    state, scales = jax.device_put(stacked([begun[run % runs] for run in run_p]), NamedSharding(group.mesh, P("run")))
-    return chunks(configs, group, run_p, state, scales)
+    state, *constants = jax.device_put(stack_trees([begun[run % runs] for run in run_p]), NamedSharding(group.mesh, P("run")))
+    return train_chunks(configs, group, run_p, state, constants)
 
 
-def chunks(configs: Sequence[RunConfig], group: Group, run_p: np.ndarray, state: State, scales: list[Scales]) -> Iterator[list[History]]:
-    split, by_run = (NamedSharding(group.mesh, spec) for spec in (P("run", None, "batch"), P("run")))
+def train_chunks(
+    configs: Sequence[RunConfig], group: Group, run_p: np.ndarray, state: State, constants: list[Any]
+) -> Iterator[list[History]]:
+    """`constants` are the scales and the numbers of all runs."""
+    *_, feed_shards, count_shards = on_mesh(group.mesh, BY_RUN)
     runs, steps = len(configs), configs[0].steps
     place_r = np.argsort(run_p)[:runs]
-    start_rsb, rate_rs = [start_tokens_sb(config) for config in configs], [learning_rate_s(config) for config in configs]
+    source_r, rate_rs = [batches(config) for config in configs], [learning_rate_s(config) for config in configs]
     step, count, going_r = 0, 1, np.ones(runs, bool)
     while step < steps and going_r.any():
         started = time.perf_counter()
         count = min(count, steps - step)
-        start_rcb = np.stack([padded(start_sb[step : step + count]) for start_sb in start_rsb])
-        rate_rc = np.stack([padded(rate_s[step : step + count].astype(np.float32)) for rate_s in rate_rs])
+        feed_r = [next_feed(source, rate_s[step : step + count]) for source, rate_s in zip(source_r, rate_rs, strict=True)]
         count_p = np.zeros(group.places, np.int32)
         count_p[place_r] = np.where(going_r, count, 0)
-        seated = start_rcb[run_p % runs], rate_rc[run_p % runs], count_p
-        state, records, done_p = group.run_chunk(state, scales, *jax.device_put(seated, (split, by_run, by_run)))
+        seated = jax.device_put((stack_trees([feed_r[run % runs] for run in run_p]), count_p), (feed_shards, count_shards))
+        state, records, done_p = group.run_chunk(state, *constants, *seated)
         records, done_p = jax.device_get((records, done_p))
         rows_r = [jax.tree.map(lambda rows, place=place: rows[place], records) for place in place_r]
         chunk = [as_history(rows, done_p[place], rate_s[step:]) for rows, place, rate_s in zip(rows_r, place_r, rate_rs, strict=True)]
         yield chunk
         step += count
         going_r &= np.array([history.diverged_at is None for history in chunk])
-        count = affordable((time.perf_counter() - started) / count / runs)  # a call that does a few steps of each run is worth its while
+        count = affordable_steps(
+            (time.perf_counter() - started) / count / runs
+        )  # a call that does a few steps of each run is worth its while
 
 
-def stacked(trees: Sequence[Any]) -> Any:
+def stack_trees(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)

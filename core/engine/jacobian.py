@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from core.engine.block import EPSILON, norm_name
-from core.engine.data import start_tokens_sb
+from core.engine.feed import batches
 from core.placement.design import placement_of
 from core.placement.record import BlockSpec, Site, Sites
 from core.runs.config import RunConfig
@@ -52,7 +52,7 @@ def jacobians(config: RunConfig, parameters: Parameters) -> list[np.ndarray]:
     parameters = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), parameters)
     placement = placement_of(config.placement)
     identity_dd = np.eye(config.width)
-    x = Dual(parameters["embedding"]["embedding"][start_tokens_sb(config)[0, 0]] + parameters["position"][0], identity_dd)
+    x = Dual(parameters["embedding"]["embedding"][next(batches(config)).tokens_bt[0, 0]] + parameters["position"][0], identity_dd)
     if placement.embedding_norm:
         x = normalized(config.norm, parameters["embedding_norm"], x)
     stream_dd = sum_dd = identity_dd

@@ -1,7 +1,7 @@
 """The causal Transformer: what becomes of tokens, and what is measured on the way. Shapes are those of core/engine/block.py."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,21 +12,27 @@ from core.engine.product import product
 from core.placement.record import Stack
 from core.runs.config import RunConfig
 
-KEPT_BYTES = 2**28  # on a device, of what the dense layers computed: as much as is kept for the backward pass
+KEPT_BYTES = 2**28  # the most bytes of dense outputs that a device keeps for the backward pass
 
 
 def taps(stack: Stack) -> list[jax.Array]:
-    """For `forward`: for each run of blocks (L, 2, 2), a tap where each sublayer, attention first, reads the stream: for the addition,
-    and for the branch.
+    """Zeros to differentiate `forward` by, (L, 2, 2) for each segment: by sublayer, attention first, and by way, the addition first and
+    the branch second.
     """
     return [jnp.zeros((count, 2, 2)) for _, count in stack.segments]
 
 
-class Streams(NamedTuple):
-    """What is measured of the residual stream as it passes the blocks."""
+Measured = dict[str, jax.Array]  # by the name of a quantity of core/runs/quantities.py
 
-    rms_l: jax.Array  # (L + 1,)
-    update_ratio_l: jax.Array  # (L,)
+
+def of_layer(x_nd: jax.Array) -> Measured:
+    """What is measured of the stream after each layer, the embedding among them."""
+    return {"stream_rms": rms(x_nd)}
+
+
+def of_block(before_nd: jax.Array, after_nd: jax.Array) -> Measured:
+    """What is measured of the stream's change by each block."""
+    return {"update_ratio": update_ratio(before_nd, after_nd)}
 
 
 def rms(x_nd: jax.Array) -> jax.Array:
@@ -35,7 +41,7 @@ def rms(x_nd: jax.Array) -> jax.Array:
 
 
 def update_ratio(before_nd: jax.Array, after_nd: jax.Array) -> jax.Array:
-    """Mean over tokens of how long a block's change of the stream is against the stream it read."""
+    """Length of the change that a block makes, divided by the length of the stream that it reads, averaged over tokens."""
     return (jnp.linalg.norm(after_nd - before_nd, axis=-1) / jnp.linalg.norm(before_nd, axis=-1)).mean()
 
 
@@ -79,15 +85,15 @@ def forward(
     stack: Stack,
     scales: list[Scales],
     taps: list[jax.Array],
-) -> tuple[jax.Array, Streams]:
-    """Logits (N, V) for tokens (B, T), and the measures of the stream.
+) -> tuple[jax.Array, Measured]:
+    """Logits (N, V) for tokens (B, T), and what is measured of the stream: of layers (L + 1,), of blocks (L,).
 
-    `parameters.segments[i]` and `scales[i]` hold those of the i-th run of blocks of equal structure.
+    `parameters.segments[i]`, `scales[i]` and `taps[i]` hold those of the i-th segment.
     """
     rest = cut(parameters.rest_p, rest_shapes(config, stack))
     x_nd = embedded(rest, tokens_bt, config, stack)
     sum_nd = x_nd if stack.dual_stream else None
-    rms_l, ratio_l = [rms(x_nd)[None]], []
+    measured = [jax.tree.map(jnp.atleast_1d, of_layer(jax.lax.stop_gradient(x_nd)))]
     policy = recomputed(x_nd.size * config.layers)
     for (structure, _), *stacked in zip(stack.segments, parameters.segments, scales, taps, strict=True):
         apply = jax.checkpoint(of_rows(block_of(config, structure), block_shapes(config, structure)), policy=policy)
@@ -96,14 +102,12 @@ def forward(
             (x_nd, sum_nd), (row_p, *arguments) = carry, block
             after_nd, written_nd = apply(row_p, x_nd, *arguments)
             before_nd, result_nd = jax.lax.stop_gradient((x_nd, after_nd))
-            measured = rms(result_nd), update_ratio(before_nd, result_nd)
-            return (after_nd, sum_nd if sum_nd is None else sum_nd + written_nd), measured
+            return (after_nd, sum_nd if sum_nd is None else sum_nd + written_nd), of_layer(result_nd) | of_block(before_nd, result_nd)
 
-        (x_nd, sum_nd), (segment_rms_l, segment_ratio_l) = jax.lax.scan(layer, (x_nd, sum_nd), tuple(stacked))
-        rms_l.append(segment_rms_l)
-        ratio_l.append(segment_ratio_l)
+        (x_nd, sum_nd), segment_measured = jax.lax.scan(layer, (x_nd, sum_nd), tuple(stacked))
+        measured.append(segment_measured)
     end_nd = x_nd if sum_nd is None else sum_nd
     if config.final_norm:
         end_nd = normalized(rest["final_norm"], config, end_nd)
     logits_nv = product(end_nd if sum_nd is None else x_nd + end_nd, rest["output"]["kernel"])
-    return logits_nv, Streams(jnp.concatenate(rms_l), jnp.concatenate(ratio_l))
+    return logits_nv, {name: jnp.concatenate([part[name] for part in measured if name in part]) for name in measured[-1]}

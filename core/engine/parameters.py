@@ -1,7 +1,8 @@
 """A run's parameters: which there are, and how few arrays hold them while it is trained.
 
-As Flax names them they are a tree, in which a run of blocks of equal structure is stacked along a leading axis. A program trains them
-packed: what the optimizer and the measures compile to, and launch, grows with the number of arrays.
+As Flax names them they are a tree, in which the blocks of a segment are stacked along a leading axis. A program trains them
+packed, since what the optimizer and the measures compile to, and launch, grows with the number of arrays: compiling a packed run takes 0.7
+of the time (docs/performance.md).
 Shapes, besides the model's: P numbers of a row.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from core.engine.block import NORM_MODULES, Scales, block_of
 from core.placement.record import Stack, Structure
-from core.runs.config import VOCABULARY, RunConfig
+from core.runs.config import RunConfig
 
 Tree = dict[str, Any]
 
@@ -21,7 +22,7 @@ Tree = dict[str, Any]
 class Packed(NamedTuple):
     """All parameters, or one number for each of them."""
 
-    segments: list[Any]  # for each run of blocks (L, P): a row has all that belongs to a block
+    segments: list[Any]  # for each segment (L, P): a row has all that belongs to a block
     rest_p: Any
 
 
@@ -40,9 +41,9 @@ def rest_shapes(config: RunConfig, stack: Stack) -> Tree:
     key = jax.ShapeDtypeStruct((2,), jnp.uint32)
     norm = jax.eval_shape(NORM_MODULES[config.norm]().init, key, array(config.width))["params"]
     return {
-        "embedding": {"embedding": array(VOCABULARY, config.width)},
+        "embedding": {"embedding": array(config.vocabulary, config.width)},
         "position": array(config.length, config.width),
-        "output": {"kernel": array(config.width, VOCABULARY)},
+        "output": {"kernel": array(config.width, config.vocabulary)},
         **({"embedding_norm": norm} if stack.embedding_norm else {}),
         **({"final_norm": norm} if config.final_norm else {}),
     }
@@ -55,14 +56,14 @@ def parameter_shapes(config: RunConfig, stack: Stack) -> Tree:
     return rest_shapes(config, stack) | {"segments": [stacked(structure, count) for structure, count in stack.segments]}
 
 
-def packed(parameters: Tree) -> Packed:
+def pack(parameters: Tree) -> Packed:
     rest = {name: value for name, value in parameters.items() if name != "segments"}
     return Packed([joined(segment, 1) for segment in parameters["segments"]], joined(rest, 0))
 
 
-def unpacked(parameters: Packed, config: RunConfig, stack: Stack) -> Tree:
-    runs = zip(parameters.segments, stack.segments, strict=True)
-    segments = [cut(rows_lp, block_shapes(config, structure)) for rows_lp, (structure, _) in runs]
+def unpack(parameters: Packed, config: RunConfig, stack: Stack) -> Tree:
+    pairs = zip(parameters.segments, stack.segments, strict=True)
+    segments = [cut(rows_lp, block_shapes(config, structure)) for rows_lp, (structure, _) in pairs]
     return cut(parameters.rest_p, rest_shapes(config, stack)) | {"segments": segments}
 
 

@@ -21,21 +21,21 @@ from jax.sharding import PartitionSpec as P
 
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
-from core.engine.data import sequences, start_tokens_sb
 from core.engine.devices import DeviceKind, devices, divided
+from core.engine.feed import CHUNK, SHARDS, Feed, abstract_feed, batches, next_feed
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
-from core.engine.model import Streams, forward, taps
-from core.engine.parameters import Packed, packed, parameter_shapes, unpacked
+from core.engine.model import Measured, forward, taps
+from core.engine.parameters import Packed, pack, parameter_shapes, unpack
 from core.machine import matrix_gflops
 from core.placement.design import placement_of
 from core.placement.record import Stack
-from core.runs.config import RunConfig, untraced
+from core.runs.config import SETTINGS, RunConfig, limits, untraced
 from core.runs.file import Facts, Run
 from core.runs.history import History
+from core.runs.quantities import QUANTITIES
 from core.runs.schedule import learning_rate_s
 
-CHUNK = 64  # steps: the most that one call of a program can run, and record
 CHUNK_SECONDS = 0.25  # what a call aims at, so that progress shows and a cancel is heard
 
 # LLVM's higher levels take longer here and make slower code (docs/performance.md).
@@ -44,64 +44,72 @@ COMPILER_OPTIONS = {"cpu": {"xla_backend_optimization_level": 1}}
 # Adam, then decoupled weight decay; both are multiplied by the rate of the step.
 OPTIMIZER = optax.chain(optax.scale_by_adam(b1=0.9, b2=0.95), optax.add_decayed_weights(0.01))
 
+MEASURED = [name for name, quantity in QUANTITIES.items() if quantity.measured]
+NUMBERS = [name for name, setting in SETTINGS.items() if setting.traced and not limits(name).whole]
+SPECS = (P(), P(), P(), SHARDS, P())  # how what `run_chunk` takes is parted among devices
+
 
 class State(NamedTuple):
     parameters: Packed
     optimizer: Any
 
 
-class Record(NamedTuple):
-    """What one step measures; of a chunk, the same with a leading axis of CHUNK."""
-
-    loss: jax.Array
-    gradient_norm: jax.Array
-    block_gradient_norm_l: jax.Array
-    signal_l22: jax.Array  # L2 norm of the loss's gradient that arrives at each of `core.engine.model.taps`
-    streams: Streams
+Numbers = dict[str, Any]  # the settings that enter a program as arguments, by name
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled chunk: (state, scales, start tokens, rates, how many steps) to (state, records, steps done)."""
+    """A compiled chunk: (state, scales, numbers, feed, how many steps) to (state, what was measured, steps done)."""
 
     run_chunk: Any
     mesh: Mesh
     compile_seconds: float
 
 
-def train_step(
-    state: State, start_b: jax.Array, rate: jax.Array, scales: list[Scales], config: RunConfig, stack: Stack
-) -> tuple[State, Record]:
-    """One optimizer update on this device's part of the batch; gradients and measures are averaged over the devices."""
-    tokens_bt, targets_bt = sequences(start_b, config.length)
+def train_step(state: State, scales: list[Scales], numbers: Numbers, feed: Feed, config: RunConfig, stack: Stack) -> tuple[State, Measured]:
+    """One optimizer update on this device's part of the batch; gradients and measures are those of all devices together."""
+    counted_n, targets_n = feed.counted_cbt.ravel(), feed.targets_cbt.ravel()
+    weight = jax.lax.axis_size("batch") / feed.count_c  # of a position that counts, so that the mean of the devices is the batch's
 
-    def loss_of(parameters: Packed, taps: list[jax.Array]) -> tuple[jax.Array, Streams]:
-        logits_nv, streams = forward(parameters, tokens_bt, config, stack, scales, taps)
-        return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean(), streams
+    def loss_of(parameters: Packed, taps: list[jax.Array]) -> tuple[jax.Array, Measured]:
+        logits_nv, measured = forward(parameters, feed.tokens_cbt, config, stack, scales, taps)
+        loss_n = optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_n)
+        return weight * jnp.where(counted_n, loss_n, 0.0).sum(), measured
 
-    local = jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True)(state.parameters, taps(stack))
-    (loss, streams), (gradient, power) = jax.lax.pmean(local, "batch")
+    (loss, measured), local = jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True)(state.parameters, taps(stack))
+    measured, (gradient, power) = of_all_devices(measured | {"loss": loss}, local)
     updates, optimizer = OPTIMIZER.update(gradient, state.optimizer, state.parameters)
-    parameters = jax.tree.map(lambda parameter, update: parameter - rate * update, state.parameters, updates)
-    block_norms_l = jnp.concatenate([jnp.linalg.norm(rows_lp, axis=-1) for rows_lp in gradient.segments])
-    gradient_norm = optax.tree.norm((gradient.rest_p, block_norms_l))
+    parameters = jax.tree.map(lambda parameter, update: parameter - feed.rate_c * update, state.parameters, updates)
+    return State(parameters, optimizer), measured | of_gradient(gradient, power)
+
+
+def of_all_devices(measured: Measured, gradients: Any) -> tuple[Measured, Any]:
+    """One value for each quantity, as its record says, and the mean of the gradients, which share one exchange with the other means."""
+
+    def of(across: str) -> Measured:
+        return {name: value for name, value in measured.items() if QUANTITIES[name].across == across}
+
+    means, gradients = jax.lax.pmean((of("mean"), gradients), "batch")
+    return means | jax.lax.pmax(of("maximum"), "batch") | jax.lax.psum(of("sum"), "batch"), gradients
+
+
+def of_gradient(gradient: Packed, power: list[jax.Array]) -> Measured:
+    """What is measured of the mean gradient, and of the gradient's power at each of `core.engine.model.taps`."""
+    norm_l = jnp.concatenate([jnp.linalg.norm(rows_lp, axis=-1) for rows_lp in gradient.segments])
     signal_l22 = jnp.sqrt(jnp.concatenate(power) / jax.lax.axis_size("batch"))  # each device's loss is a mean over its own part
-    return State(parameters, optimizer), Record(loss, gradient_norm, block_norms_l, signal_l22, streams)
+    signals = {
+        f"{sublayer}_{way}_signal": signal_l22[:, i, j]
+        for i, sublayer in enumerate(("attention", "feed_forward"))
+        for j, way in enumerate(("stream", "branch"))
+    }
+    return {"gradient_norm": optax.tree.norm((gradient.rest_p, norm_l)), "block_gradient_norm": norm_l} | signals
 
 
 def run_chunk(
-    state: State,
-    scales: list[Scales],
-    start_cb: jax.Array,
-    rate_c: jax.Array,
-    count: jax.Array,
-    config: RunConfig,
-    stack: Stack,
-) -> tuple[State, Record, jax.Array]:
-    """`count` steps, fewer where loss or gradient norm stops being finite."""
-    layers = config.layers
-    scalar_c, layer_cl, signal_cl22, stream_cl = (jnp.zeros((CHUNK, *shape)) for shape in ((), (layers,), (layers, 2, 2), (layers + 1,)))
-    empty = Record(scalar_c, scalar_c, layer_cl, signal_cl22, Streams(stream_cl, layer_cl))
+    state: State, scales: list[Scales], numbers: Numbers, feed: Feed, count: jax.Array, config: RunConfig, stack: Stack
+) -> tuple[State, Measured, jax.Array]:
+    """`count` steps, fewer where loss or gradient norm stops being finite; of each quantity a row for each step of a full chunk."""
+    nothing = {name: jnp.zeros((CHUNK, *QUANTITIES[name].shape(config.layers))) for name in MEASURED}
 
     def unfinished(carry: Any) -> jax.Array:
         done, finite, *_ = carry
@@ -109,11 +117,11 @@ def run_chunk(
 
     def advance(carry: Any) -> Any:
         done, _, state, records = carry
-        state, record = train_step(state, start_cb[done], rate_c[done], scales, config, stack)
-        records = jax.tree.map(lambda rows, row: rows.at[done].set(row), records, record)
-        return done + 1, jnp.isfinite(record.loss) & jnp.isfinite(record.gradient_norm), state, records
+        state, measured = train_step(state, scales, numbers, jax.tree.map(lambda rows: rows[done], feed), config, stack)
+        records = {name: rows.at[done].set(measured[name]) for name, rows in records.items()}
+        return done + 1, jnp.isfinite(measured["loss"]) & jnp.isfinite(measured["gradient_norm"]), state, records
 
-    done, _, state, records = jax.lax.while_loop(unfinished, advance, (jnp.int32(0), True, state, empty))
+    done, _, state, records = jax.lax.while_loop(unfinished, advance, (jnp.int32(0), True, state, nothing))
     return state, records, done
 
 
@@ -130,35 +138,40 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
     """`shape` is an `untraced` configuration."""
     mesh = Mesh(np.array(on), "batch")
-    specs = (P(), P(), P(None, "batch"), P(), P())
-    return built(partial(run_chunk, config=shape, stack=stack), mesh, specs, P(), abstract_arguments(shape, stack))
+    return build(partial(run_chunk, config=shape, stack=stack), mesh, SPECS, P(), abstract_arguments(shape, stack))
 
 
-def built(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, arguments: tuple[Any, ...]) -> Program:
+def build(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, arguments: tuple[Any, ...]) -> Program:
     """The program that runs `chunk` on every device of the mesh, each with its shard of the arguments."""
     started = time.perf_counter()
     # `train_step` averages the gradients itself, once, not per parameter and block
     sharded = jax.shard_map(chunk, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
     options = COMPILER_OPTIONS.get(mesh.devices.flat[0].platform)
-    shards = tuple(NamedSharding(mesh, spec) for spec in in_specs)  # said, since XLA would replicate what a structure has no use for
+    shards = on_mesh(mesh, in_specs)  # said, since XLA would replicate what a structure has no use for
     program = jax.jit(sharded, in_shardings=shards, donate_argnums=0, compiler_options=options)
     return Program(program.lower(*arguments).compile(), mesh, time.perf_counter() - started)
 
 
+def on_mesh(mesh: Mesh, specs: Any) -> Any:
+    """The shardings that these specifications mean on a mesh."""
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=lambda spec: isinstance(spec, P))
+
+
 def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
     """The shapes of what `run_chunk` takes."""
-    parameters = jax.eval_shape(packed, parameter_shapes(shape, stack))
+    parameters = jax.eval_shape(pack, parameter_shapes(shape, stack))
     scales = [Scales(*(jax.ShapeDtypeStruct((count,), jnp.float32) for _ in Scales._fields)) for _, count in stack.segments]
-    start_cb = jax.ShapeDtypeStruct((CHUNK, shape.batch), jnp.int32)
-    rate_c, count = jax.ShapeDtypeStruct((CHUNK,), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
-    return State(parameters, jax.eval_shape(OPTIMIZER.init, parameters)), scales, start_cb, rate_c, count
+    numbers = {name: jax.ShapeDtypeStruct((), jnp.float32) for name in NUMBERS}
+    state = State(parameters, jax.eval_shape(OPTIMIZER.init, parameters))
+    return state, scales, numbers, abstract_feed(shape), jax.ShapeDtypeStruct((), jnp.int32)
 
 
-def beginning(config: RunConfig) -> tuple[State, list[Scales]]:
-    """What a run starts from, on the host, and its placement's scales."""
-    parameters = packed(initial_parameters(config))
+def beginning(config: RunConfig) -> tuple[State, list[Scales], Numbers]:
+    """What a run starts from, and the numbers of its placement and its settings: all on the host."""
+    parameters = pack(initial_parameters(config))
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
-    return State(parameters, zeros), [Scales.of(run) for _, run in placement_of(config.placement).segments(config.layers)]
+    scales = [Scales.of(segment) for _, segment in placement_of(config.placement).segments(config.layers)]
+    return State(parameters, zeros), scales, {name: np.float32(getattr(config, name)) for name in NUMBERS}
 
 
 class Training:
@@ -166,47 +179,39 @@ class Training:
 
     def __init__(self, config: RunConfig, program: Program) -> None:
         self.config, self.program = config, program
-        self.state, self.scales = jax.device_put(beginning(config), NamedSharding(program.mesh, P()))
+        self.state, self.scales, self.numbers = jax.device_put(beginning(config), NamedSharding(program.mesh, P()))
 
     def __iter__(self) -> Iterator[History]:
-        config, split = self.config, NamedSharding(self.program.mesh, P(None, "batch"))
-        start_sb, rate_s = start_tokens_sb(config), learning_rate_s(config)
+        config, shards = self.config, on_mesh(self.program.mesh, SHARDS)
+        source, rate_s = batches(config), learning_rate_s(config)
         step, count, diverged = 0, 1, False
         while step < config.steps and not diverged:
             started = time.perf_counter()
             count = min(count, config.steps - step)
-            start_cb = jax.device_put(padded(start_sb[step : step + count]), split)
-            rate_c = padded(rate_s[step : step + count].astype(np.float32))
-            self.state, records, done = self.program.run_chunk(self.state, self.scales, start_cb, rate_c, np.int32(count))
+            feed = jax.device_put(next_feed(source, rate_s[step : step + count]), shards)
+            self.state, records, done = self.program.run_chunk(self.state, self.scales, self.numbers, feed, np.int32(count))
             chunk = as_history(jax.device_get(records), int(done), rate_s[step:])
             yield chunk
             step += len(chunk)
             diverged = chunk.diverged_at is not None
-            count = affordable((time.perf_counter() - started) / len(chunk))
+            count = affordable_steps((time.perf_counter() - started) / len(chunk))
 
     def finished(self, history: History, seconds: float) -> Run:
         """The run after its last step, with what is to be known of how it was computed; `seconds` is the time of its training."""
         devices = self.program.mesh.devices.ravel()
         versions = {"python": platform.python_version()} | {name: version(name) for name in ("jax", "flax", "optax", "numpy")}
         stack = placement_of(self.config.placement).stack(self.config.layers)
-        trained = unpacked(jax.device_get(self.state.parameters), self.config, stack)
+        trained = unpack(jax.device_get(self.state.parameters), self.config, stack)
         spectra = [singular_values(self.config, parameters) for parameters in (initial_parameters(self.config), trained)]
         device = f"{len(devices)} x {devices[0].device_kind}"
         facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions)
         return Run(self.config, history, facts, np.stack(spectra))
 
 
-def affordable(pace: float) -> int:
+def affordable_steps(pace: float) -> int:
     """How many steps of this many seconds each a call should run."""
     return min(max(round(CHUNK_SECONDS / pace), 1), CHUNK)
 
 
-def padded(rows: np.ndarray) -> np.ndarray:
-    return np.pad(rows, [(0, CHUNK - len(rows)), *[(0, 0)] * (rows.ndim - 1)])
-
-
 def as_history(records: Any, done: int, rate_s: np.ndarray) -> History:
-    streams = records.streams
-    signal_4cl = np.moveaxis(records.signal_l22.reshape(-1, records.signal_l22.shape[1], 4), 2, 0)
-    measured = (streams.rms_l, records.block_gradient_norm_l, streams.update_ratio_l, *signal_4cl)
-    return History(records.loss[:done], records.gradient_norm[:done], rate_s[:done], *(rows[:done] for rows in measured))
+    return History({"learning_rate": rate_s[:done], **{name: rows[:done] for name, rows in records.items()}})

@@ -5,14 +5,15 @@ A run keeps one colour and one dash everywhere. Data are thinned to what a chart
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
+from core.data_tasks import Task
 from core.runs.history import History
-from core.state.comparison import MAPS
+from core.runs.quantities import QUANTITIES
 
 # Eight hues of like lightness, legible on white and on near-black, and a dash for each, for eyes and printers that see no hue.
 COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1aa3b8", "#7d858f"]
@@ -20,27 +21,6 @@ DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 
 LINE: dict[str, Any] = {"strokeWidth": 2, "strokeJoin": "round"}  # a mitred joint would stand out above a peak
 
 
-class Quantity(NamedTuple):
-    title: str
-    unit: str
-    log: bool
-    says: str  # what is plotted, in one line
-
-
-CURVES = {
-    "loss": Quantity("Loss", "nats per token", True, "Mean cross-entropy of the step's batch, before the step's update."),
-    "gradient_norm": Quantity("Gradient norm", "global L2", True, "L2 norm of the whole gradient. Nothing is clipped."),
-    "learning_rate": Quantity("Learning rate", "per step", False, "What the step's update is multiplied by."),
-}
-LAYERS = {
-    "stream_rms": Quantity(
-        MAPS["stream_rms"], "per feature", True, "How large the residual stream is after each block; layer 0 is the embedding."
-    ),
-    "block_gradient_norm": Quantity(MAPS["block_gradient_norm"], "L2", True, "L2 norm of the gradient of one block's parameters."),
-    "update_ratio": Quantity(
-        MAPS["update_ratio"], "of the stream", True, "How much a block changes the stream, relative to what it reads."
-    ),
-}
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
 
 
@@ -51,6 +31,7 @@ class Line:
     slot: int  # 1..8: its colour and its dash
     label: str
     history: History
+    task: Task
 
 
 def ruler_at(data: pd.DataFrame, field: str, lines: Sequence[Line], name: str) -> tuple[alt.Chart, alt.Parameter]:
@@ -68,14 +49,22 @@ def ruler_at(data: pd.DataFrame, field: str, lines: Sequence[Line], name: str) -
 
 
 def unshown(lines: Sequence[Line], name: str) -> str:
-    """A note on the values that a log axis cannot show; empty where it shows all of them."""
-    if name in CURVES:
-        values = {line.label: getattr(line.history, f"{name}_s") for line in lines} if CURVES[name].log else {}
-    else:
-        values = {line.label: getattr(line.history, f"{name}_sl").ravel() for line in lines}
-    missing = {label: int((~(np.isfinite(value) & (value > 0))).sum()) for label, value in values.items()}
-    parts = [f"{count} of {label}" for label, count in missing.items() if count]
-    return f"Not finite or not above zero, so not on this log axis: {', '.join(parts)}. The files have every value." if parts else ""
+    """A note on what a chart of this quantity cannot show; empty where it shows all."""
+    quantity = QUANTITIES[name]
+    missing = {line.label: int(np.isnan(shown_values(line.history[name])).sum()) for line in recorded(lines, name)} if quantity.log else {}
+    undrawn = ", ".join(f"{count} of {label}" for label, count in missing.items() if count)
+    absent = ", ".join(line.label for line in lines if name not in line.history)
+    notes = []
+    if undrawn:
+        notes.append(f"Values that are zero or not finite are not drawn on the log axis: {undrawn}. The files have every value.")
+    if absent:
+        notes.append(f"Not recorded when it was computed: {absent}. **Run** records it.")
+    return " ".join(notes)
+
+
+def recorded(lines: Sequence[Line], name: str) -> list[Line]:
+    """The runs that have recorded the quantity: a file of an older format lacks those that came later."""
+    return [line for line in lines if name in line.history]
 
 
 def shown_values(values: np.ndarray) -> np.ndarray:
@@ -89,11 +78,11 @@ def whole(values: pd.Series) -> alt.Axis:
     return alt.Axis(tickCount=min(max(span, 1), 9), grid=False)
 
 
-def value_axis(quantity: Quantity, values: pd.Series) -> alt.Y:
+def value_axis(unit: str, log: bool, values: pd.Series) -> alt.Y:
     """The value's axis; a logarithmic one has its grid at powers of ten, and between them where it spans few."""
-    title = quantity.unit + (" (log)" if quantity.log else "")
+    title = f"{unit} (log)" if log else unit
     finite = values[np.isfinite(values)]
-    if not quantity.log:
+    if not log:
         most = finite.max() * 1.1 if len(finite) else 1.0  # so that a line at the top is not cut in half
         return alt.Y("value:Q").title(title).scale(domain=[0, most], nice=False).axis(format="~g", tickCount=3)
     low, high = (np.log10(finite.min()), np.log10(finite.max())) if len(finite) else (0.0, 1.0)

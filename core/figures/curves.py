@@ -6,9 +6,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import CURVES, LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole
+from core.data_tasks import TASKS
+from core.figures.axes import LINE, Line, colour, dash, recorded, ruler_at, shown_values, value_axis, whole
 from core.runs.history import History
-from core.runs.outcome import LN_V
+from core.runs.quantities import CURVES
 
 STEPS_SHOWN = 500  # on a curve
 
@@ -16,24 +17,29 @@ STEPS_SHOWN = 500  # on a curve
 def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
     """A quantity of CURVES against the step. Hovering shows every run's exact value at the step."""
     quantity = CURVES[name]
+    lines = recorded(lines, name)
     data = curve_frame(lines, name)
     step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
-    values = pd.concat([data.value, pd.Series([LN_V])]) if name == "loss" else data.value
-    base = alt.Chart(data).encode(step, value_axis(quantity, values), colour(lines, legend), dash(lines, legend))
+    levels = sorted({line.task.guessing for line in lines}) if name == "loss" else []
+    base = alt.Chart(data).encode(
+        step,
+        value_axis(quantity.unit, quantity.log, pd.concat([data.value, pd.Series(levels, dtype=float)])),
+        colour(lines, legend),
+        dash(lines, legend),
+    )
     curves = base.mark_line(**LINE, invalid="break-paths-filter-domains", clip=True)
     ruler, hover = ruler_at(data, "step", lines, name)
     dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
     layers = [curves, ruler, dots, *divergence(lines)]
     if len(alone := without_neighbours(data)):
         layers.append(base.mark_point(filled=True, size=30, opacity=1).properties(data=alone))
-    if name == "loss":
-        layers.insert(0, guessing())
-    return alt.layer(*layers).properties(height=height, title=alt.Title(quantity.title, anchor="start"))
+    return alt.layer(*map(guessing, levels), *layers).properties(height=height, title=alt.Title(quantity.title, anchor="start"))
 
 
 def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:
-    """Loss and gradient norm side by side on log axes, for a file."""
-    lines = [Line(slot, label, history) for slot, (label, history) in enumerate(histories.items(), 1)]
+    """Loss and gradient norm of the article's runs side by side on log axes, for a file."""
+    task = TASKS["progression"]
+    lines = [Line(slot, label, history, task) for slot, (label, history) in enumerate(histories.items(), 1)]
     panels = [curve_chart(lines, name, legend=True).properties(width=430, height=320) for name in ("loss", "gradient_norm")]
     return alt.hconcat(*panels).resolve_scale(color="shared", strokeDash="shared")
 
@@ -41,7 +47,7 @@ def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:
 def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
     """Columns run, step, value: all runs at the same steps, so that hovering compares them."""
     log = CURVES[name].log
-    columns = {str(line.slot): getattr(line.history, f"{name}_s").astype(np.float64) for line in lines}
+    columns = {str(line.slot): line.history[name].astype(np.float64) for line in lines}
     kept = kept_steps(list(columns.values()))
     frames = []
     for run, value_s in columns.items():
@@ -75,9 +81,9 @@ def without_neighbours(data: pd.DataFrame) -> pd.DataFrame:
     return data[data.value.notna() & missing(lambda value: value.shift().isna()) & missing(lambda value: value.shift(-1).isna())]
 
 
-def guessing() -> alt.LayerChart | alt.FacetChart:
+def guessing(loss: float) -> alt.LayerChart | alt.FacetChart:
     """The loss of a model that has learned nothing, as a line with its name."""
-    at = alt.Chart(pd.DataFrame({"value": [LN_V], "name": ["guessing: ln 64"]}))
+    at = alt.Chart(pd.DataFrame({"value": [loss], "name": [f"random guessing: {loss:.3f}"]}))
     rule = at.mark_rule(color="#7d858f", strokeDash=[2, 3]).encode(alt.Y("value:Q"))
     text = at.mark_text(color="#7d858f", align="right", dy=-8).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
     return alt.layer(rule, text)

@@ -9,7 +9,7 @@ import pandas as pd
 import vl_convert
 from PIL import Image
 
-from core.runs.config import ConfigError
+from core.runs.settings import ConfigError
 
 SCALE = 2  # pixels for one of the chart's units, so that text stays sharp on dense screens and in print
 PARTS = ("layer", "hconcat", "vconcat", "concat")

@@ -7,15 +7,17 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import LAYERS, LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole
+from core.figures.axes import LINE, Line, colour, dash, recorded, ruler_at, shown_values, value_axis, whole
+from core.runs.quantities import LAYERS
 
 
 def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
     """A quantity of LAYERS against the layer, at one step; a run that ended before it is shown where it ended."""
+    quantity, lines = LAYERS[name], recorded(lines, name)
     data = layer_at(lines, name, step)
     base = alt.Chart(data).encode(
         alt.X("layer:Q").title("layer").scale(nice=False).axis(whole(data.layer)),
-        value_axis(LAYERS[name], data.value),
+        value_axis(quantity.unit, quantity.log, data.value),
         colour(lines, legend),
         dash(lines, legend),
     )
@@ -25,22 +27,17 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
         replace(line, label=f"{line.label}, at its last step, {len(line.history)}") if len(line.history) < step else line for line in lines
     ]
     ruler, _ = ruler_at(data, "layer", ended, name)
-    return alt.layer(curves, ruler, dots).properties(height=height, title=alt.Title(LAYERS[name].title, anchor="start"))
+    return alt.layer(curves, ruler, dots).properties(height=height, title=alt.Title(quantity.title, anchor="start"))
 
 
 def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
     """Columns run, layer, value."""
     frames = []
     for line in lines:
-        value_sl = getattr(line.history, f"{name}_sl")
+        value_sl = line.history[name]
         row = min(step, len(value_sl)) - 1
         if row >= 0:
             value_l = shown_values(value_sl[row].astype(np.float64))
-            layers = np.arange(len(value_l)) + first_layer(name)
+            layers = np.arange(len(value_l)) + LAYERS[name].first_layer
             frames.append(pd.DataFrame({"run": str(line.slot), "layer": layers, "value": value_l}))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "layer", "value"])
-
-
-def first_layer(name: str) -> int:
-    """Layer 0, the embedding, has a stream but is no block."""
-    return 0 if name == "stream_rms" else 1

@@ -6,16 +6,16 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import LAYERS, Line, shown_values, whole
-from core.figures.layers import first_layer
+from core.figures.axes import Line, recorded, shown_values, whole
+from core.runs.quantities import LAYERS
 
 CELLS_SHOWN = 9000  # on a heat map
 
 
 def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.Chart]:
     """A quantity of LAYERS over steps and layers, one map a run, all on one colour scale."""
-    quantity = LAYERS[name]
-    values = np.concatenate([shown_values(getattr(line.history, f"{name}_sl")).ravel() for line in lines])
+    quantity, lines = LAYERS[name], recorded(lines, name)
+    values = np.concatenate([np.zeros(0), *(shown_values(line.history[name]).ravel() for line in lines)])
     values = values[np.isfinite(values)]
     colours = alt.Scale(type="log", scheme="viridis", domain=[values.min(), values.max()] if len(values) else [1, 10])
     return [
@@ -41,11 +41,11 @@ def heat_map(lines: Sequence[Line], name: str) -> alt.VConcatChart:
 
 def cell_frame(line: Line, name: str, cells: int) -> pd.DataFrame:
     """Columns step, step_end, layer, layer_end, value; a stretch of steps is shown by the greatest value of each layer in it."""
-    value_sl = shown_values(getattr(line.history, f"{name}_sl").astype(np.float64))
+    value_sl = shown_values(line.history[name].astype(np.float64))
     steps, layers = value_sl.shape
     stretches = min(steps, max(cells // layers, 1))
     start = np.arange(stretches) * steps // stretches
-    layer = np.tile(np.arange(layers) + first_layer(name), stretches)
+    layer = np.tile(np.arange(layers) + LAYERS[name].first_layer, stretches)
     return pd.DataFrame(
         {
             "step": np.repeat(start + 1, layers),

@@ -4,7 +4,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import COLOURS, DASHES, LINE, Chart, Quantity, value_axis, whole
+from core.figures.axes import COLOURS, DASHES, LINE, Chart, value_axis, whole
 from core.lenses.spectra import NIL, WHEN
 
 SLOTS = dict(zip(WHEN, (8, 1), strict=True))  # whose colour and dash they have
@@ -20,7 +20,7 @@ def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[floa
     slots = [slot - 1 for slot in SLOTS.values()]
     base = alt.Chart(data).encode(
         alt.X("rank:Q").title("rank").scale(domain=[1, len(before_d)], nice=False).axis(whole(data["rank"])),
-        value_axis(Quantity("", "singular value", True, ""), pd.Series(domain)),
+        value_axis("singular value", True, pd.Series(domain)),
         alt.Color("when:N", scale=alt.Scale(domain=[*WHEN], range=[COLOURS[slot] for slot in slots]), legend=None),
         alt.StrokeDash("when:N", scale=alt.Scale(domain=[*WHEN], range=[DASHES[slot] for slot in slots]), legend=None),
         tooltip=["when:N", "rank:Q", alt.Tooltip("value:Q", title="singular value", format=".4~g")],

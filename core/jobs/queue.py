@@ -64,7 +64,7 @@ class Jobs:
 
         Raises ConfigError where the host does not allow it, QueueFull, and JobsError where no scheduler answers.
         """
-        if self._join(config, viewer) or store.load(config):
+        if self._join(config, viewer) or ((run := store.load(config)) and not run.history.absent):
             return
         admit(config)
         client, expected = self._connected(), estimate.seconds(config)

@@ -32,7 +32,7 @@ def ways(history: History, spec: BlockSpec, layer: int) -> Ways:
     """Of block `layer`, 1..L, at each step."""
 
     def norm_s(name: str) -> np.ndarray:
-        measured_s = getattr(history, f"{name}_signal_sl")[:, layer - 1].astype(float)
+        measured_s = history[f"{name}_signal"][:, layer - 1].astype(float)
         return np.where(np.isfinite(measured_s), measured_s, np.nan)
 
     inputs = [

@@ -75,6 +75,7 @@ class Placement:
     used_by: str
     trap: str  # what is easily got wrong about it
     embedding_norm: bool = False  # x_0 is the normalized embedding
+    revision: int = 0  # raised when this placement's mathematics changes: it enters the key of its own runs alone
     dual_stream: bool = False  # a second stream only adds up what the branches write; the head reads x_L + N(it), N the final norm
 
     def stack(self, layers: int) -> Stack:

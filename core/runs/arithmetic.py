@@ -1,6 +1,6 @@
 """The arithmetic of a training step."""
 
-from core.runs.config import VOCABULARY, RunConfig
+from core.runs.config import RunConfig
 
 
 def attention_flops(config: RunConfig) -> float:
@@ -11,7 +11,7 @@ def attention_flops(config: RunConfig) -> float:
 def needed_flops(config: RunConfig) -> float:
     """Arithmetic that a training step needs, however it is computed: a forward pass and a backward pass of twice its work."""
     tokens = config.batch * config.length
-    dense, head = tokens * config.layers * 24 * config.width**2, tokens * 2 * config.width * VOCABULARY
+    dense, head = tokens * config.layers * 24 * config.width**2, tokens * 2 * config.width * config.vocabulary
     return 3 * (dense + attention_flops(config) + head)
 
 

@@ -1,44 +1,26 @@
-"""What a run is: one frozen record, its limits, its key, and its forms as JSON, URL text and command."""
+"""What a run is: one frozen record, whose fields are the settings. A new setting is one entry here, and what acts on it."""
 
 import hashlib
 import json
 import math
-import os
-import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
-from core.placement.design import DesignError, is_design, placement_of
-from core.placement.table import PLACEMENTS
-from core.values import number, plain_text, shown
+from core import host
+from core.data_tasks import TASKS
+from core.placement.design import placement_of
+from core.runs.settings import IN_EVERY_KEY, Choice, ConfigError, Number, PlacementName, Setting, Switch, setting
+from core.values import plain_text, shown
 
-VOCABULARY = 64  # V
+ENGINE_FORMAT = 3  # in every key: raise it when a change of the engine moves the numbers of all runs
+TASK_TITLES = {task.name: task.title for task in TASKS.values()}
 NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "dyt": "DyT"}
-CHOICES: dict[str, Collection[str]] = {"placement": PLACEMENTS, "norm": NORMS}
-ENGINE_FORMAT = 3  # part of every key: raise it when a change of the engine moves the numbers
-# field: (least, most), both allowed
-LIMITS: dict[str, tuple[float, float]] = {
-    "layers": (1, 96),
-    "width": (16, 256),
-    "heads": (1, 256),
-    "length": (8, 128),
-    "batch": (1, 256),
-    "steps": (1, 5000),
-    "learning_rate": (1e-6, 1.0),
-    "warmup": (0.0, 1.0),
-    "seed": (0, 2**31 - 1),
-}
-FRACTIONAL = {"learning_rate", "warmup"}
-SWITCHES = {"final_norm", "qk_norm"}
-TRUTHS = {"true": True, "false": False}  # as URLs have them
-SHORT_NAMES = {"learning_rate": "lr"}  # as URLs and the command line have it
-LONG_NAMES = {short: name for name, short in SHORT_NAMES.items()}
-URL_SEPARATOR = "~"  # one of the few characters that no address escapes
 
 
-class ConfigError(ValueError):
-    """A value that no run can have; its text is one sentence for the user."""
+def several(noun: str) -> Any:
+    """A label's words for a number of things."""
+    return lambda count: f"{count} {noun}s" if count > 1 else f"1 {noun}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +30,104 @@ class RunConfig:
     Raises ConfigError, whose sentence names the field, the value and what is allowed.
     """
 
-    placement: str = "pre"
-    norm: str = "layernorm"
-    final_norm: bool | None = None  # None becomes the placement's own
-    qk_norm: bool = False  # whether each head's queries and keys are normalized, whatever the placement
-    layers: int = 12  # L
-    width: int = 64  # D
-    heads: int = 4  # H
-    length: int = 32  # T, tokens of a sequence
-    batch: int = 24  # B, sequences of a step
-    steps: int = 180  # S, optimizer updates
-    learning_rate: float = 2e-3  # at its peak
-    warmup: float = 0.0  # fraction of the steps
-    seed: int = 7
+    placement: str = setting(
+        "pre",
+        PlacementName(),
+        "Norm placement",
+        "Where the norms sit in each block, and what scales come with them. The last entry is for a design of your own.",
+        "placement",
+    )
+    norm: str = setting(
+        "layernorm",
+        Choice(NORMS),
+        "Norm kind",
+        "LayerNorm subtracts the mean and divides by the standard deviation; RMSNorm only divides by the root-mean-square. "
+        "DyT is no norm: it takes a norm's place with γ tanh(αx) + β, whose α is learned.",
+        "placement",
+        label=NORMS.__getitem__,
+    )
+    final_norm: bool | None = setting(  # None means the placement's default
+        None,
+        Switch(),
+        "Final norm",
+        "A norm between the last block and the output layer. Pre-Norm has one by default; Post-Norm's last block ends in one anyway.",
+        "placement",
+        label=lambda final: "final norm" if final else "no final norm",
+        unusual_only=True,
+    )
+    qk_norm: bool = setting(
+        False,
+        Switch(),
+        "QK-norm",
+        "A norm on each head's queries and keys, which bounds the attention scores. HybridNorm has it anyway.",
+        "placement",
+        label=lambda _: "QK-norm",
+        unusual_only=True,
+    )
+    layers: int = setting(  # L
+        12, Number(1, 96), "Depth, in blocks", "Number of attention and feed-forward blocks.", "training", label=several("block")
+    )
+    width: int = setting(  # D
+        64, Number(16, 256), "Width", "Features of the residual stream.", "more", label=lambda width: f"width {width}"
+    )
+    heads: int = setting(4, Number(1, 256), "Heads", "Attention heads; their number divides the width.", "more", label=several("head"))  # H
+    length: int = setting(  # T
+        32, Number(8, 128), "Sequence length", "Tokens of a sequence.", "more", label=lambda length: f"length {length}"
+    )
+    batch: int = setting(
+        24, Number(1, 256), "Sequences per batch", "Sequences of a step.", "more", label=lambda batch: f"batch {batch}"
+    )  # B
+    steps: int = setting(180, Number(1, 5000), "Steps", "Optimizer updates.", "training", label=several("step"), traced=True)  # S
+    learning_rate: float = setting(
+        2e-3,
+        Number(1e-6, 1.0, whole=False),
+        "Learning rate",
+        "The rate at its peak.",
+        "training",
+        short="lr",
+        label=lambda rate: f"rate {plain_text(rate)}",
+        traced=True,
+    )
+    warmup: float = setting(
+        0.0,
+        Number(0.0, 1.0, whole=False),
+        "Warmup fraction",
+        "The part of the steps in which the rate climbs from near zero to its peak. 0 is a constant rate.",
+        "training",
+        traced=True,
+    )
+    seed: int = setting(
+        7,
+        Number(0, 2**31 - 1),
+        "Seed",
+        "Decides initial parameters and data.",
+        "training",
+        label=lambda seed: f"seed {seed}",
+        traced=True,
+    )
+    task: str = setting(
+        "progression",
+        Choice(TASK_TITLES),
+        "Data task",
+        "What the sequences are, and what the model is to predict.",
+        "more",
+        label=lambda name: TASK_TITLES[name].lower(),
+        before="progression",
+    )
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "final_norm" and value is None:
+        for name in SETTINGS:
+            value = getattr(self, name)
+            if name == "final_norm" and value is None:
                 value = placement_of(self.placement).final_norm
-            object.__setattr__(self, field.name, legal(field.name, value))
-        if self.width % self.heads:
-            raise ConfigError(f"heads is {self.heads}; it must divide the width, which is {self.width}.")
+            object.__setattr__(self, name, legal(name, value))
+        for _, sentence, _ in conflicts(self.to_dict()):
+            raise ConfigError(sentence)
+
+    @property
+    def vocabulary(self) -> int:
+        """V, the task's."""
+        return TASKS[self.task].vocabulary
 
     @property
     def warmup_steps(self) -> int:
@@ -78,9 +136,14 @@ class RunConfig:
 
     @property
     def key(self) -> str:
-        """The run's identity on disk and in the queue: equal configurations of one engine format have equal keys."""
-        text = json.dumps({"engine": ENGINE_FORMAT, **self.to_dict()}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:20]
+        """The run's identity on disk and in the queue: equal runs of one engine format have equal keys.
+
+        Settings that came later are in it only where they are not as all runs had them before.
+        """
+        identity = {"engine": ENGINE_FORMAT} | {name: value for name, value in self.to_dict().items() if value != SETTINGS[name].before}
+        if revision := placement_of(self.placement).revision:
+            identity["placement_revision"] = revision
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:20]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -92,112 +155,69 @@ class RunConfig:
             known(name)
         return cls(**values)
 
+    @classmethod
+    def from_file(cls, values: Mapping[str, Any]) -> Self:
+        """The run with the fields that a file names; settings that came later are as all runs had them before. Raises ConfigError."""
+        earlier = {name: setting.before for name, setting in SETTINGS.items() if setting.before is not IN_EVERY_KEY}
+        return cls.from_dict(earlier | dict(values))
+
     def changes(self) -> dict[str, Any]:
         """The fields in which this run differs from the default run of its placement."""
         plain = RunConfig(placement=self.placement).to_dict()
         return {name: value for name, value in self.to_dict().items() if value != plain[name]}
 
-    def to_url(self) -> str:
-        """One query value that holds the run: the placement, then what differs from its default run, as in post~layers-24."""
-        return URL_SEPARATOR.join([self.placement, *(f"{short(name)}-{plain_text(value)}" for name, value in self.changes().items())])
 
-    @classmethod
-    def from_url(cls, text: str) -> tuple[Self, list[str]]:
-        """The legal run nearest to what a query value names, and one sentence for each value that had to give way."""
-        placement, *rest = text.split(URL_SEPARATOR)
-        values = {"placement": placement} | {LONG_NAMES.get(name, name): value for name, _, value in (part.partition("-") for part in rest)}
-        accepted: dict[str, Any] = {}
-        sentences = []
-        for name, value in values.items():
-            try:
-                accepted[name] = legal(known(name), value)
-            except ConfigError as error:
-                accepted |= (substitute := nearest(name, value, cls(placement=accepted.get("placement", cls().placement))))
-                sentences.append(" ".join([str(error), *(f"{plain_text(used)} is used." for used in substitute.values())]))
-        width, heads = (accepted.get(name, getattr(cls(), name)) for name in ("width", "heads"))
-        if width % heads:
-            accepted["heads"] = max(divisor for divisor in range(1, heads) if width % divisor == 0)
-            sentences.append(f"heads is {heads}; it must divide the width, which is {width}. {accepted['heads']} is used.")
-        return cls(**accepted), sentences
-
-    def command(self) -> str:
-        """The command that reproduces the run."""
-        words = ["python", "-m", "core", "train", "--placement", self.placement]
-        for name, value in self.changes().items():
-            flag = short(name).replace("_", "-")
-            words += [f"--{flag}", plain_text(value)] if not isinstance(value, bool) else [f"--{flag}" if value else f"--no-{flag}"]
-        return shlex.join(words)
+SETTINGS: dict[str, Setting] = {
+    field.name: Setting(field.name, field.default, **{**field.metadata, "short": field.metadata["short"] or field.name})
+    for field in fields(RunConfig)
+}
 
 
 def untraced(config: RunConfig) -> RunConfig:
-    """The configuration with its traced fields, and its placement, set to a fixed value: a `Stack` stands for the placement."""
-    plain = RunConfig()
-    return replace(config, placement="pre", steps=plain.steps, learning_rate=plain.learning_rate, warmup=plain.warmup, seed=plain.seed)
+    """The run that stands for all that its compiled program can train. A `Stack` stands for the placement, the vocabulary for the task."""
+    plain = {name: setting.default for name, setting in SETTINGS.items() if setting.traced}
+    task = next(name for name, task in TASKS.items() if task.vocabulary == config.vocabulary)
+    return replace(config, **plain, placement="pre", task=task)
 
 
 def legal(name: str, value: Any) -> Any:
-    """`value` in the type of the field `name`. Raises ConfigError where the field cannot have it."""
-    if name == "placement" and isinstance(value, str) and is_design(value):
-        try:
-            return placement_of(value).name
-        except DesignError as error:
-            raise ConfigError(f"placement is {shown(value)}; {error}.") from error
-    if name in CHOICES:
-        if isinstance(value, str) and value in CHOICES[name]:
-            return value
-        own = ", or a design such as custom:attn=input,ffn=outer" if name == "placement" else ""
-        raise ConfigError(f"{name} is {shown(value)}; it must be one of {', '.join(CHOICES[name])}{own}.")
-    if name in SWITCHES:
-        truth = TRUTHS.get(value.lower()) if isinstance(value, str) else value
-        if not isinstance(truth, bool):
-            raise ConfigError(f"{name} is {shown(value)}; it must be true or false.")
-        return truth
-    return within(name, value, LIMITS[name], whole=name not in FRACTIONAL)
+    """`value` in the type of the setting `name`. Raises ConfigError where no run can have it."""
+    return SETTINGS[known(name)].kind.legal(name, value)
 
 
-def within(name: str, value: Any, limits: tuple[float, float], whole: bool) -> float:
-    """`value` as a number between the limits, both allowed. Raises ConfigError."""
-    least, most = limits
-    parsed = number(value)
-    if parsed is None or not least <= parsed <= most or (whole and parsed % 1):
-        kind = "a whole number" if whole else "a number"
-        raise ConfigError(f"{name} is {shown(value)}; it must be {kind} from {plain_text(least)} to {plain_text(most)}.")
-    return int(parsed) if whole else parsed
-
-
-def nearest(name: str, value: Any, plain: RunConfig) -> dict[str, Any]:
-    """The field with the legal value nearest to `value`, or that of `plain` where none is near; nothing where no field has the name."""
-    parsed = number(value) if name in LIMITS else None
-    if parsed is None:
-        return {name: getattr(plain, name)} if name in {field.name for field in fields(RunConfig)} else {}
-    least, most = LIMITS[name]
-    clamped = min(max(parsed, least), most)
-    return {name: clamped if name in FRACTIONAL else round(clamped)}
+def conflicts(values: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Legal settings that do not fit together: the name of one, a sentence on what it must be, and the nearest value that fits."""
+    width, heads, length, task = (values[name] for name in ("width", "heads", "length", "task"))
+    if width % heads:
+        divisor = max(fewer for fewer in range(1, heads) if width % fewer == 0)
+        yield "heads", f"heads is {heads}; it must divide the width, which is {width}.", divisor
+    if length < (least := TASKS[task].least_length):
+        yield "length", f"length is {length}; the task {task} needs at least {least}.", least
 
 
 def known(name: str) -> str:
-    names = [field.name for field in fields(RunConfig)]
-    if name not in names:
-        raise ConfigError(f"{shown(name)} is not a setting; the settings are {', '.join(names)}.")
+    if name not in SETTINGS:
+        raise ConfigError(f"{shown(name)} is not a setting; the settings are {', '.join(SETTINGS)}.")
     return name
 
 
-def short(name: str) -> str:
-    return SHORT_NAMES.get(name, name)
+def limits(name: str) -> Number:
+    """Of a setting that is a number."""
+    kind = SETTINGS[name].kind
+    assert isinstance(kind, Number), name
+    return kind
 
 
 def host_most(name: str) -> float:
-    """The most of a field that this machine's host allows: the limit, or NORMLAB_MAX_<FIELD> where that is lower."""
-    least, most = LIMITS[name]
-    allowed = number(os.environ.get(f"NORMLAB_MAX_{name.upper()}"))
-    return most if allowed is None else min(max(allowed, least), most)
+    """The most of a setting that this machine's host allows: its limit, or NORMLAB_MAX_<SETTING> where that is lower."""
+    kind = limits(name)
+    allowed = host.number(f"MAX_{name.upper()}")
+    return kind.most if allowed is None else min(max(allowed, kind.least), kind.most)
 
 
 def admit(config: RunConfig) -> None:
     """Raises ConfigError where the run is legal but larger than this machine's host allows."""
-    for name in LIMITS:
-        value, most = getattr(config, name), host_most(name)
-        if value > most:
-            raise ConfigError(
-                f"{name} is {plain_text(value)}; this machine's host allows at most {plain_text(most)} (NORMLAB_MAX_{name.upper()})."
-            )
+    for name in SETTINGS:
+        if isinstance(SETTINGS[name].kind, Number) and getattr(config, name) > (most := host_most(name)):
+            value = plain_text(getattr(config, name))
+            raise ConfigError(f"{name} is {value}; this machine's host allows at most {plain_text(most)} (NORMLAB_MAX_{name.upper()}).")

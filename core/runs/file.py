@@ -9,14 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.data_tasks import TASKS
 from core.runs.config import ENGINE_FORMAT, RunConfig
-from core.runs.history import History
+from core.runs.history import History, schema
 from core.runs.outcome import outcome
+from core.runs.quantities import FILE_FORMAT
 
 METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values"  # entries of the schema's metadata: JSON, and bare numbers
 STORED = np.dtype("<f4")  # of the singular values
 # What reading a file that is no run's can raise.
 DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
+
+
+class NewerFile(Exception):  # noqa: N818 (it is no fault)
+    """The file was written by a later version, which knows columns or settings that this one does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,9 @@ class Run:
         about = {
             "config": self.config.to_dict(),
             "engine_format": ENGINE_FORMAT,
+            "file_format": self.history.format,
             "facts": asdict(self.facts),
-            "outcome": outcome(self.history),
+            "outcome": outcome(self.history, TASKS[self.config.task]),
             "diverged_at": self.history.diverged_at,
         }
         sink = pa.BufferOutputStream()
@@ -62,10 +69,10 @@ class Run:
 
     @classmethod
     def from_parquet(cls, source: Path | bytes) -> "Run":
-        """Raises one of DAMAGE where the file is not a run's."""
+        """The run of a file, also of one in an older format. Raises NewerFile, and one of DAMAGE where the file is not a run's."""
         file = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source), page_checksum_verification=True)
-        config, facts, _ = described(file)
-        if file.schema_arrow != History.empty(config.layers).to_table().schema:
+        config, facts, _, file_format = described(file)
+        if file.schema_arrow != schema(config.layers, file_format):
             raise ValueError("the columns are not those of the run that the file names")
         history = History.from_table(file.read())
         if (history.diverged_at or config.steps) != len(history):
@@ -74,16 +81,20 @@ class Run:
 
     @staticmethod
     def about(path: Path) -> tuple[RunConfig, Facts, int]:
-        """What a file says of its run, and how many steps it holds, without reading them. Raises one of DAMAGE."""
-        return described(pq.ParquetFile(path))
+        """What a file says of its run, and how many steps it holds, without reading them. Raises NewerFile, and one of DAMAGE."""
+        return described(pq.ParquetFile(path))[:3]
 
 
-def described(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int]:
+def described(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
+    """The run's settings and facts, how many steps the file holds, and its format."""
     about = json.loads(file.schema_arrow.metadata[METADATA])
-    config, steps = RunConfig.from_dict(about["config"]), file.metadata.num_rows
+    file_format = about.get("file_format", 1)  # the first one did not name itself
+    if file_format > FILE_FORMAT:
+        raise NewerFile
+    config, steps = RunConfig.from_file(about["config"]), file.metadata.num_rows
     if not 1 <= steps <= config.steps:
         raise ValueError("no run of this configuration has as many steps")
-    return config, Facts(**about["facts"]), steps
+    return config, Facts(**about["facts"]), steps, file_format
 
 
 def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | None:

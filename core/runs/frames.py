@@ -1,4 +1,4 @@
-"""What runs recorded, as tables and as CSV."""
+"""What runs recorded, as tables and as CSV: one for the quantities of a step, one for those of layers and blocks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,45 +6,39 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from core.runs.history import BLOCK_COLUMNS, History
+from core.runs.history import History
+from core.runs.quantities import QUANTITIES
 
-PUBLISHED_COLUMNS = ["run", "step", "loss", "gradient_norm", "learning_rate"]
-LAYER_COLUMNS = ["run", "step", "layer", "stream_rms", *BLOCK_COLUMNS]
+OF_STEPS = [name for name, quantity in QUANTITIES.items() if quantity.per == "step"]
+OF_LAYERS = [name for name, quantity in QUANTITIES.items() if quantity.per != "step"]
+STEP_COLUMNS = ["run", "step", *OF_STEPS]  # first those that the article published
+LAYER_COLUMNS = ["run", "step", "layer", *OF_LAYERS]
 
 
 def step_frame(histories: Mapping[str, History]) -> pd.DataFrame:
-    """PUBLISHED_COLUMNS, one row per run and step."""
-    frames = [
-        pd.DataFrame(
-            {
-                "run": label,
-                "step": np.arange(1, len(history) + 1),
-                "loss": history.loss_s.astype(np.float64),
-                "gradient_norm": history.gradient_norm_s.astype(np.float64),
-                "learning_rate": history.learning_rate_s,
-            }
-        )
-        for label, history in histories.items()
-    ]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=PUBLISHED_COLUMNS)
+    """STEP_COLUMNS, one row per run and step."""
+    frames = []
+    for label, history in histories.items():
+        known = {"run": label, "step": np.arange(1, len(history) + 1)}
+        frames.append(pd.DataFrame(known | {name: values(history, name) for name in OF_STEPS}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=STEP_COLUMNS)
 
 
 def layer_frame(histories: Mapping[str, History]) -> pd.DataFrame:
-    """LAYER_COLUMNS, one row per run, step and layer; layer 0, the embedding, has no block quantities."""
+    """LAYER_COLUMNS, one row per run, step and layer; layer 0, the embedding, has no quantities of blocks."""
     frames = []
     for label, history in histories.items():
-        steps, layers = history.stream_rms_sl.shape
-        embedding = np.full((steps, 1), np.nan)
-        blocks = (np.hstack([embedding, getattr(history, f"{name}_sl").astype(np.float64)]).ravel() for name in BLOCK_COLUMNS)
-        values = (
-            label,
-            np.repeat(np.arange(1, steps + 1), layers),
-            np.tile(np.arange(layers), steps),
-            history.stream_rms_sl.ravel().astype(np.float64),
-            *blocks,
-        )
-        frames.append(pd.DataFrame(dict(zip(LAYER_COLUMNS, values, strict=True))))
+        steps, layers = len(history), history.layers + 1
+        known = {"run": label, "step": np.repeat(np.arange(1, steps + 1), layers), "layer": np.tile(np.arange(layers), steps)}
+        frames.append(pd.DataFrame(known | {name: values(history, name).ravel() for name in OF_LAYERS}))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=LAYER_COLUMNS)
+
+
+def values(history: History, name: str) -> np.ndarray:
+    """In float64, (S,) or (S, L + 1): nan where it was not recorded, and at layer 0 of a quantity of blocks."""
+    quantity = QUANTITIES[name]
+    column = history[name].astype(np.float64) if name in history else np.full((len(history), *quantity.shape(history.layers)), np.nan)
+    return np.pad(column, [(0, 0), (1, 0)], constant_values=np.nan) if quantity.per == "block" else column
 
 
 def write_csv(frame: pd.DataFrame, target: Any = None) -> str:

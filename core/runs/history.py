@@ -1,71 +1,92 @@
-"""What a run records: per step the loss, gradient norm and learning rate, per step and layer how stream and gradients stand."""
+"""The measurements of a run, step by step. Which there are, and of what shape, is said by core/runs/quantities.py.
 
-from dataclasses import dataclass, fields
+Shapes: S steps; L blocks. A quantity of a step is (S,), one of layers (S, L + 1), one of blocks (S, L).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-SIGNALS = [f"{sublayer}_{way}_signal" for sublayer in ("attention", "feed_forward") for way in ("stream", "branch")]
-BLOCK_COLUMNS = ["block_gradient_norm", "update_ratio", *SIGNALS]
+from core.runs.quantities import FILE_FORMAT, QUANTITIES, Quantity
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class History:
     """The S steps of a run so far, row t - 1 for step t. A diverged run's last row is its first one that is not finite."""
 
-    loss_s: np.ndarray  # nats per token, before the step's update
-    gradient_norm_s: np.ndarray  # global L2 norm of the parameter gradient
-    learning_rate_s: np.ndarray
-    stream_rms_sl: np.ndarray  # (S, L + 1): layer 0 is the embedding, layer L the last block's output
-    block_gradient_norm_sl: np.ndarray  # (S, L)
-    update_ratio_sl: np.ndarray  # (S, L)
-    # (S, L): L2 norm of the loss's gradient by a sublayer's input, over the whole batch, as far as it arrives along the stream, or through
-    # the branch
-    attention_stream_signal_sl: np.ndarray
-    attention_branch_signal_sl: np.ndarray
-    feed_forward_stream_signal_sl: np.ndarray
-    feed_forward_branch_signal_sl: np.ndarray
+    columns: Mapping[str, np.ndarray]  # by the quantity's name; those that the run's file is too old for are absent
 
     @classmethod
     def empty(cls, layers: int) -> Self:
-        none_s, none_sl = np.zeros(0, np.float32), np.zeros((0, layers), np.float32)
-        return cls(none_s, none_s, np.zeros(0), np.zeros((0, layers + 1), np.float32), *[none_sl] * len(BLOCK_COLUMNS))
+        return cls({name: np.zeros((0, *quantity.shape(layers)), dtype(quantity)) for name, quantity in QUANTITIES.items()})
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
 
     def __len__(self) -> int:
-        return len(self.loss_s)
+        return len(self["loss"])
 
     def __add__(self, later: "History") -> "History":
-        return History(*(np.concatenate([getattr(self, field.name), getattr(later, field.name)]) for field in fields(self)))
+        return History({name: np.concatenate([column, later[name]]) for name, column in self.columns.items() if name in later})
+
+    def replace(self, **columns: np.ndarray) -> "History":
+        return History({**self.columns, **columns})
 
     @property
     def layers(self) -> int:
-        return self.update_ratio_sl.shape[1]
+        return self["update_ratio"].shape[1]
+
+    @property
+    def absent(self) -> list[Quantity]:
+        """What is recorded today, and was not when this run was computed."""
+        return [quantity for name, quantity in QUANTITIES.items() if name not in self]
+
+    @property
+    def format(self) -> int:
+        """The newest FILE_FORMAT all of whose columns are here."""
+        return min([FILE_FORMAT, *(quantity.since - 1 for quantity in self.absent)])
 
     @property
     def diverged_at(self) -> int | None:
         """The first step whose loss or gradient norm is not finite."""
-        broken = ~(np.isfinite(self.loss_s) & np.isfinite(self.gradient_norm_s))
+        broken = ~(np.isfinite(self["loss"]) & np.isfinite(self["gradient_norm"]))
         return int(np.argmax(broken)) + 1 if broken.any() else None
 
     def to_table(self) -> pa.Table:
-        """One row a step, the layer quantities as list columns."""
-        columns = {"step": np.arange(1, len(self) + 1, dtype=np.int32)}
-        for field in fields(self):
-            column = getattr(self, field.name)
-            columns[field.name.rsplit("_", 1)[0]] = (
-                column if column.ndim == 1 else pa.FixedSizeListArray.from_arrays(column.ravel(), column.shape[1])
-            )
+        """One row a step, the quantities of layers and blocks as list columns."""
+        columns = {"step": pa.array(np.arange(1, len(self) + 1, dtype=np.int32))}
+        for name in QUANTITIES:
+            if name in self:
+                column = self[name]
+                flat = pa.array(column.ravel())
+                columns[name] = flat if column.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, column.shape[1])
         return pa.table(columns)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """Raises ValueError or KeyError where the table is not one that `to_table` made."""
-        arrays = []
-        for field in fields(cls):
-            column = table[field.name.rsplit("_", 1)[0]].combine_chunks()
-            if field.name.endswith("_sl"):
-                arrays.append(column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), column.type.list_size))
-            else:
-                arrays.append(column.to_numpy(zero_copy_only=False))
-        return cls(*arrays)
+        """The reverse of `to_table`. Raises ValueError or KeyError where the table is none of its kind."""
+        columns = {}
+        for name, quantity in QUANTITIES.items():
+            if name in table.column_names:
+                column = table[name].combine_chunks()
+                if quantity.per == "step":
+                    columns[name] = column.to_numpy(zero_copy_only=False)
+                else:
+                    columns[name] = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), column.type.list_size)
+        return cls(columns)
+
+
+def dtype(quantity: Quantity) -> type[np.floating]:
+    return np.float32 if quantity.measured else np.float64
+
+
+def schema(layers: int, file_format: int) -> pa.Schema:
+    """The columns of a run's file of this format."""
+    columns = History.empty(layers).columns
+    return History({name: column for name, column in columns.items() if QUANTITIES[name].since <= file_format}).to_table().schema

@@ -1,25 +1,10 @@
-"""What runs are called beside each other: the placement, the warmup, and whatever else differs among them."""
+"""What runs are called beside each other: the placement, the warmup, and whatever else tells them apart."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from core.placement.design import DESIGN, is_design, placement_of
-from core.runs.config import NORMS, RunConfig
-from core.values import plain_text
-
-TEXTS: dict[str, Callable[[Any], str]] = {
-    "norm": lambda norm: NORMS[norm],
-    "final_norm": lambda final: "final norm" if final else "no final norm",
-    "qk_norm": lambda _: "QK-norm",
-    "layers": lambda layers: f"{layers} blocks" if layers > 1 else "1 block",
-    "width": lambda width: f"width {width}",
-    "heads": lambda heads: f"{heads} heads" if heads > 1 else "1 head",
-    "length": lambda length: f"length {length}",
-    "batch": lambda batch: f"batch {batch}",
-    "steps": lambda steps: f"{steps} steps",
-    "learning_rate": lambda rate: f"rate {plain_text(rate)}",
-    "seed": lambda seed: f"seed {seed}",
-}
+from core.runs.config import SETTINGS, RunConfig
+from core.runs.settings import Setting
 
 
 def labels(configs: Sequence[RunConfig]) -> list[str]:
@@ -27,24 +12,31 @@ def labels(configs: Sequence[RunConfig]) -> list[str]:
     names: list[str] = []
     for config in configs:
         warmup = f"{config.warmup_steps}-step warmup" if config.warmup_steps else "no warmup"
-        differing = [text(getattr(config, field)) for field, text in TEXTS.items() if differs(field, config, configs)]
-        names.append(" · ".join([title(config, configs), warmup, *differing]))
+        names.append(" · ".join([title(config, configs), warmup, *distinctions(config, configs)]))
     alike = [names[:place].count(name) for place, name in enumerate(names)]
     return [f"{name} ({before + 1})" if before else name for name, before in zip(names, alike, strict=True)]
 
 
 def title(config: RunConfig, configs: Sequence[RunConfig]) -> str:
     """The placement's, with the text of a design where there are several."""
+    own = placement_of(config.placement).title
     designs = {other.placement for other in configs if is_design(other.placement)}
-    several = config.placement in designs and len(designs) > 1
-    text = config.placement.removeprefix(DESIGN).replace(",", ", ")
-    return placement_of(config.placement).title + (f" ({text})" if several else "")
+    if config.placement in designs and len(designs) > 1:
+        return f"{own} ({config.placement.removeprefix(DESIGN).replace(',', ', ')})"
+    return own
 
 
-def differs(field: str, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
-    """Whether a field tells this run from another; the norms that can be switched only where they are not as usual."""
-    if field == "final_norm":
-        return config.final_norm != placement_of(config.placement).final_norm
-    if field == "qk_norm":
-        return config.qk_norm
-    return len({getattr(other, field) for other in configs}) > 1
+def distinctions(config: RunConfig, configs: Sequence[RunConfig]) -> list[str]:
+    """The settings that tell a run from the others, in words."""
+    return [
+        setting.label(getattr(config, setting.name))
+        for setting in SETTINGS.values()
+        if setting.label and distinguishes(setting, config, configs)
+    ]
+
+
+def distinguishes(setting: Setting, config: RunConfig, configs: Sequence[RunConfig]) -> bool:
+    """Whether this setting tells the run from the others."""
+    if setting.unusual_only:
+        return setting.name in config.changes()
+    return len({getattr(other, setting.name) for other in configs}) > 1

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from core.runs.config import RunConfig
-from core.runs.file import DAMAGE, Facts, Run
+from core.runs.file import DAMAGE, Facts, NewerFile, Run
 
 CACHE = Path(__file__).parents[2] / "cache"
 REFERENCE = CACHE / "reference"
@@ -28,16 +28,29 @@ def runs_folder() -> Path:
 
 
 def load(config: RunConfig) -> Run | None:
-    """The finished run of this configuration, if there is one. A damaged file is set aside, so that its run is computed again."""
-    for folder in (REFERENCE, runs_folder()):
-        path = folder / f"{config.key}{SUFFIX}"
-        try:
-            content = path.read_bytes()
-        except OSError:  # it is not there, or cannot be read now: no reason to touch it
-            continue
-        with contextlib.suppress(*DAMAGE):
-            if (run := Run.from_parquet(content)).config == config:
-                return run
+    """The finished run of this configuration, if there is one: if possible, one that has recorded all that is recorded today.
+
+    A damaged file is set aside, so that its run is computed again; those of reference are never touched.
+    """
+    found = [run for folder in (REFERENCE, runs_folder()) if (run := read(folder, config))]
+    return next((run for run in found if not run.history.absent), found[0] if found else None)
+
+
+def read(folder: Path, config: RunConfig) -> Run | None:
+    """The run of this configuration in one folder."""
+    path = folder / f"{config.key}{SUFFIX}"
+    try:
+        content = path.read_bytes()
+    except OSError:  # it is not there, or cannot be read now: no reason to touch it
+        return None
+    try:
+        if (run := Run.from_parquet(content)).config == config:
+            return run
+    except NewerFile:
+        return None
+    except DAMAGE:
+        pass
+    if folder != REFERENCE:
         with contextlib.suppress(OSError):  # a folder that cannot be written keeps its damaged file
             path.replace(path.with_suffix(".damaged"))
     return None
@@ -70,7 +83,7 @@ def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
             with contextlib.suppress(OSError):  # it has just gone, or leads nowhere
                 dated.append((path.stat().st_mtime_ns, path))
     for modified, path in sorted(dated, reverse=True)[:most]:
-        with contextlib.suppress(*DAMAGE):
+        with contextlib.suppress(NewerFile, *DAMAGE):
             found.append(about(path, modified))
     return found
 

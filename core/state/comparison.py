@@ -5,13 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from core.placement.design import changed_part, is_design, placement_of
-from core.runs.config import ConfigError, RunConfig, legal
+from core.runs.config import RunConfig, conflicts, legal, limits
 from core.runs.labels import labels
 from core.runs.presets import ARTICLE
+from core.runs.quantities import LAYERS
+from core.runs.settings import ConfigError
+from core.state.address import read_run, write_run
 
 SLOTS = range(1, 9)  # each run has a slot of its own, and with it a colour and a dash, until it is removed
 VIEWS = {"curves": "Curves", "layers": "Layers", "maps": "Heat maps", "downloads": "Downloads"}
-MAPS = {"stream_rms": "Stream RMS", "block_gradient_norm": "Block gradient norm", "update_ratio": "Update ratio"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Comparison:
     selected: int = 1  # the run that is edited
     view: str = "curves"
     step: int | None = None  # of the layer charts; None is the last one, also while there come more
-    map: str = "stream_rms"
+    map: str = "stream_rms"  # the quantity of the heat maps
 
     @classmethod
     def of(cls, runs: Sequence[RunConfig], view: str = "curves") -> Self:
@@ -62,7 +64,8 @@ class Comparison:
     def edit(self, name: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
         """With one field changed, of the selected run unless a slot is named, or of all runs. Raises ConfigError if one cannot have it.
 
-        A placement of the table brings its own final norm; a new width keeps the number of heads only where they divide it.
+        A placement of the table brings its own final norm; where another setting no longer fits, as the heads
+        where they do not divide a new width, it takes the nearest value that does.
         """
         return replace(self, runs=self.runs | {slot: edited(run, name, value) for slot, run in self.meant(slot, everywhere).items()})
 
@@ -81,7 +84,7 @@ class Comparison:
     def to_query(self) -> dict[str, str]:
         """The address: one parameter per run, named by its slot; nothing at all for the comparison that a newcomer sees."""
         plain = Comparison()
-        query = {f"run{slot}": run.to_url() for slot, run in self.runs.items()} if self.runs != plain.runs else {}
+        query = {f"run{slot}": write_run(run) for slot, run in self.runs.items()} if self.runs != plain.runs else {}
         if self.selected != min(self.runs):
             query["edit"] = str(self.selected)
         if self.hidden:
@@ -92,7 +95,7 @@ class Comparison:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """The comparison that an address names, as near as is legal, and one sentence for each value that had to give way."""
+        """The comparison that an address names, as near as is legal, and one sentence for each value that was replaced."""
         runs: dict[int, RunConfig] = {}
         sentences: list[str] = []
 
@@ -105,7 +108,7 @@ class Comparison:
 
         for slot in SLOTS:
             if text := query.get(f"run{slot}"):
-                runs[slot], found = RunConfig.from_url(text)
+                runs[slot], found = read_run(text)
                 sentences += [f"Run {slot}: {sentence}" for sentence in found]
         beyond = [name for name in query if name.startswith("run") and name not in {f"run{slot}" for slot in SLOTS}]
         sentences += [f"{name[:20]!r} in the address is left out; runs go from run1 to run{SLOTS[-1]}." for name in beyond]
@@ -119,10 +122,10 @@ class Comparison:
         step = None
         if "step" in query:
             try:
-                step = legal("steps", query["step"])
+                step = int(limits("steps").legal("step", query["step"]))
             except ConfigError as error:
-                sentences.append(f"{str(error).replace('steps is', 'step is', 1)} The last one is used.")
-        view, quantity = chosen("view", VIEWS, "curves"), chosen("map", MAPS, "stream_rms")
+                sentences.append(f"{error} The last one is used.")
+        view, quantity = chosen("view", VIEWS, "curves"), chosen("map", LAYERS, "stream_rms")
         return cls(runs, hidden, selected, view, step, quantity), sentences
 
 
@@ -130,6 +133,7 @@ def edited(config: RunConfig, name: str, value: Any) -> RunConfig:
     changes = {name: legal(name, value)}
     if name == "placement" and changes[name] != config.placement and not is_design(changes[name]):
         changes["final_norm"] = placement_of(changes[name]).final_norm
-    if name == "width" and changes[name] % config.heads:
-        changes["heads"] = max(heads for heads in range(1, config.heads) if changes[name] % heads == 0)
+    for other, _, fitting in conflicts(config.to_dict() | changes):
+        if other != name:
+            changes[other] = fitting
     return replace(config, **changes)

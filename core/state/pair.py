@@ -7,12 +7,14 @@ from typing import Any, Literal, Self, get_args
 from core.drawing.diagram.block import View
 from core.placement.design import placement_of
 from core.placement.record import Placement
-from core.runs.config import LIMITS, ConfigError, legal, within
+from core.runs.config import SETTINGS, legal, limits
 from core.runs.config import RunConfig as Run
-from core.values import number, plain_text, shown
+from core.runs.settings import ConfigError, Number
+from core.state.address import read_run, write_run
+from core.values import plain_text, shown
 
 SIDES = ("left", "right")
-SLIDE = (0.0, 1.0)
+SLIDE = Number(0.0, 1.0, whole=False)
 Shown = Literal["forward", "backward", "measured"]  # measured: backward, with the shares that a run's signal had
 
 
@@ -75,11 +77,11 @@ class Pair:
     def to_query(self) -> dict[str, str]:
         """The query parameters; what is as usual is left out."""
         changed = {name: value for name in NAMES if (value := getattr(self, name)) != getattr(Pair(), name)}
-        return {name: value.to_url() if isinstance(value, Run) else plain_text(value) for name, value in changed.items()}
+        return {name: write_run(value) if isinstance(value, Run) else plain_text(value) for name, value in changed.items()}
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """The nearest legal pair, and one sentence for each value that had to give way."""
+        """The nearest legal pair, and one sentence for each value that was replaced."""
         accepted: dict[str, Any] = {}
         sentences = []
         for name in NAMES:
@@ -99,26 +101,25 @@ def read(name: str, text: str, so_far: Pair) -> Any:
     """The value of a parameter, after those before it. Raises ConfigError."""
     match name:
         case "left" | "right":
-            try:
-                return legal("placement", text)
-            except ConfigError as error:
-                raise ConfigError(str(error).replace("placement", name, 1)) from error
+            return SETTINGS["placement"].kind.legal(name, text)
         case "view":
             if text not in get_args(Shown):
                 raise ConfigError(f"view is {shown(text)}; it must be one of {', '.join(get_args(Shown))}.")
             return text
         case "left_run" | "right_run":
-            run, faults = Run.from_url(text)
+            run, faults = read_run(text)
             side = name.removesuffix("_run")
             if faults or not so_far.fits(side, run):
-                raise ConfigError(f"{name} is {shown(text)}; it must be a run of what is drawn, such as {so_far.usual_run(side).to_url()}.")
+                raise ConfigError(
+                    f"{name} is {shown(text)}; it must be a run of what is drawn, such as {write_run(so_far.usual_run(side))}."
+                )
             return run
         case "block":
-            return within(name, text, (1, so_far.layers), whole=True)
+            return Number(1, so_far.layers).legal(name, text)
         case "step":
-            return within(name, text, LIMITS["steps"], whole=True)
+            return limits("steps").legal(name, text)
         case "slide":
-            return within(name, text, SLIDE, whole=False)
+            return SLIDE.legal(name, text)
         case _:
             return legal(name, text)
 
@@ -129,11 +130,8 @@ def substitute(name: str, text: str, so_far: Pair) -> tuple[Any, str]:
         return None, "Each placement's own"
     if name in ("left_run", "right_run"):
         return None, "The first that is stored"
-    limits = {"layers": LIMITS["layers"], "block": (1, so_far.layers), "slide": SLIDE, "step": LIMITS["steps"]}
-    usual = {"block": so_far.layers, "slide": 0.0}.get(name, getattr(Pair(), name))
-    parsed = number(text) if name in limits else None
-    if parsed is not None:
-        least, most = limits[name]
-        clamped = min(max(parsed, least), most)
-        usual = clamped if name == "slide" else round(clamped)
-    return usual, plain_text(usual)
+    numbers = {"layers": limits("layers"), "block": Number(1, so_far.layers), "slide": SLIDE, "step": limits("steps")}
+    found = numbers[name].nearest(text) if name in numbers else None
+    if found is None:
+        found = {"block": so_far.layers, "slide": 0.0}.get(name, getattr(Pair(), name))
+    return found, plain_text(found)

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 
 from core.runs.config import RunConfig
 from core.runs.file import Run
-from core.runs.frames import LAYER_COLUMNS, PUBLISHED_COLUMNS
+from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
 
 from .conftest import Visitor
 
@@ -40,7 +40,7 @@ def test_every_kind_of_file_comes_whole_and_nothing_is_run_again(visit: Callable
 
     name, data = downloaded(button("Per step, CSV"))
     steps = pd.read_csv(io.BytesIO(data))
-    assert (name, list(steps.columns), len(steps)) == ("steps.csv", PUBLISHED_COLUMNS, 3 * 180)
+    assert (name, list(steps.columns), len(steps)) == ("steps.csv", STEP_COLUMNS, 3 * 180)
     name, data = downloaded(button("Per layer, CSV"))
     layers = pd.read_csv(io.BytesIO(data))
     assert (name, list(layers.columns), len(layers)) == ("layers.csv", LAYER_COLUMNS, 3 * 180 * 13)

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from core.runs import store
 from core.runs.config import RunConfig
+from core.state.address import write_run
 
 from .conftest import Server, Visitor
 
@@ -114,7 +115,7 @@ def diverged(server: Server) -> str:
     """The address of a run that diverged next to one that did not."""
     config = RunConfig(placement="none", layers=3, steps=50)
     store.save(made_run(config, loss_s=[4.2, 7.0, float("nan")]), server.runs)
-    return f"?run1=pre&run2={config.to_url()}"
+    return f"?run1=pre&run2={write_run(config)}"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -23,13 +23,15 @@ from jax.errors import JaxRuntimeError
 
 import core
 from core.cli import commands, main, parser
+from core.cli.command import command
 from core.engine import training
 from core.placement.table import PLACEMENTS
 from core.runs import store
-from core.runs.config import FRACTIONAL, LIMITS, NORMS, ConfigError, RunConfig, short
-from core.runs.frames import LAYER_COLUMNS, PUBLISHED_COLUMNS, layer_frame, step_frame
+from core.runs.config import FRACTIONAL, LIMITS, NORMS, RunConfig, short
+from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS, layer_frame, step_frame
 from core.runs.history import History
 from core.runs.presets import ARTICLE
+from core.runs.settings import ConfigError
 from core.values import plain_text
 
 SHAPE = "--layers 2 --width 16 --heads 2 --length 8 --batch 4"
@@ -208,7 +210,7 @@ def configs() -> st.SearchStrategy[RunConfig]:
 
 @given(configs())
 def test_the_command_of_a_run_names_that_run(config: RunConfig) -> None:
-    python, *words = shlex.split(config.command())
+    python, *words = shlex.split(command(config))
     assert [python, *words[:3]] == ["python", "-m", "core", "train"]
     assert config_of(shlex.join(words[2:])) == config
 
@@ -216,23 +218,23 @@ def test_the_command_of_a_run_names_that_run(config: RunConfig) -> None:
 def test_a_run_is_written_in_full_and_kept(own_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = RunConfig(placement="post", norm="rmsnorm", final_norm=True, layers=2, width=16, heads=2, length=8, batch=4, steps=7, seed=3)
     steps, layers = tmp_path / "steps.csv", tmp_path / "layers.csv"
-    assert main.main([*shlex.split(config.command())[3:], "--csv", str(steps), "--layers-csv", str(layers)]) == 0
+    assert main.main([*shlex.split(command(config))[3:], "--csv", str(steps), "--layers-csv", str(layers)]) == 0
     out, err = capsys.readouterr()
     history = history_of(config)
     assert "Final loss" in out
     assert err == ""  # no bar where there is no terminal
     pd.testing.assert_frame_equal(pd.read_csv(steps), step_frame({"Post-Norm · no warmup · final norm": history}), check_dtype=False)
     pd.testing.assert_frame_equal(pd.read_csv(layers), layer_frame({"Post-Norm · no warmup · final norm": history}), check_dtype=False)
-    assert list(pd.read_csv(steps)) == PUBLISHED_COLUMNS
+    assert list(pd.read_csv(steps)) == STEP_COLUMNS
     assert list(pd.read_csv(layers)) == LAYER_COLUMNS
     kept = store.load(config)
     assert kept
-    np.testing.assert_array_equal(kept.history.loss_s, history.loss_s)
+    np.testing.assert_array_equal(kept.history["loss"], history["loss"])
 
 
 def test_a_design_trains_as_the_placement_that_it_describes() -> None:
     design = TINY.replace("--placement pre", "--placement custom:attn=input,ffn=input")
-    np.testing.assert_array_equal(history_of(config_of(design)).loss_s, history_of(config_of(TINY)).loss_s)
+    np.testing.assert_array_equal(history_of(config_of(design))["loss"], history_of(config_of(TINY))["loss"])
 
 
 def test_a_run_that_the_store_has_is_not_written_again(own_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,12 +265,12 @@ def test_json_is_standard_and_complete(command: str, capsys: pytest.CaptureFixtu
     about = json.loads(capsys.readouterr().out, parse_constant=refuse_constant)
     config = config_of(command)
     history = history_of(config)
-    finite = history.gradient_norm_s[np.isfinite(history.gradient_norm_s)]
+    finite = history["gradient_norm"][np.isfinite(history["gradient_norm"])]
     assert RunConfig.from_dict(about["config"]) == config
     assert about["steps"] == len(history)
     assert about["diverged_at"] == history.diverged_at
     assert about["outcome"] == ("diverged" if command == DIVERGING else "stuck")
-    assert about["final_loss"] == (None if command == DIVERGING else float(history.loss_s[-1]))
+    assert about["final_loss"] == (None if command == DIVERGING else float(history["loss"][-1]))
     assert about["largest_gradient_norm"] == float(finite.max())
     assert about["largest_gradient_norm_step"] == int(finite.argmax()) + 1
     assert about["facts"]["train_seconds"] > 0
@@ -318,7 +320,7 @@ def test_the_article_prints_its_table_and_writes_its_runs(tmp_path: Path, capsys
     assert main.main(["article", "--layers", "1", "--lr", "1e-3", "--csv", str(path)]) == 0
     written = pd.read_csv(path)
     names = ["Pre-Norm · no warmup", "Post-Norm · no warmup", "Post-Norm · 120-step warmup"]
-    assert list(written) == PUBLISHED_COLUMNS
+    assert list(written) == STEP_COLUMNS
     assert list(written["run"].unique()) == names
     assert list(written["step"]) == [*range(1, 181)] * 3
     header, *rows = capsys.readouterr().out.splitlines()

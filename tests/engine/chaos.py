@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from benchmarks import baseline
+from core.data_tasks import TASKS
 from core.engine import training
 from core.engine.initialization import initial_parameters
 from core.runs.history import History
@@ -57,16 +58,16 @@ def main() -> None:
         for program, train in PROGRAMS.items():
             history = train(perturbation)
             histories[program].append(history)
-            norm_s = history.gradient_norm_s
-            figures = f"{history.loss_s[-1]:.3f} | {norm_s.max():.2f} | {norm_s.argmax() + 1}"
-            print(f"| {program} | {perturbation or 'none'} | {outcome(history)} | {figures} |", flush=True)
+            norm_s = history["gradient_norm"]
+            figures = f"{history['loss'][-1]:.3f} | {norm_s.max():.2f} | {norm_s.argmax() + 1}"
+            print(f"| {program} | {perturbation or 'none'} | {outcome(history, TASKS['progression'])} | {figures} |", flush=True)
 
     print("\n| step | loss, spread | gradient norm, spread |\n|---|---|---|")
     everyone = list(chain.from_iterable(histories.values()))
     for step in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30):
         spreads = [
             np.ptp(row_p) / np.median(row_p)
-            for row_p in ([h.loss_s[step - 1] for h in everyone], [h.gradient_norm_s[step - 1] for h in everyone])
+            for row_p in ([h["loss"][step - 1] for h in everyone], [h["gradient_norm"][step - 1] for h in everyone])
         ]
         print(f"| {step} | {spreads[0]:.1e} | {spreads[1]:.1e} |")
 

@@ -20,7 +20,7 @@ events = []
 jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
 config = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=3)
 history = next(iter(Training(config, compile_program(config, "cpu"))))
-print(history.loss_s[0], events.count("/jax/compilation_cache/cache_hits") > 0)
+print(history["loss"][0], events.count("/jax/compilation_cache/cache_hits") > 0)
 """
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from core.engine.block import Scales
-from core.engine.data import sequences, start_tokens_sb
+from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.model import forward, taps
-from core.engine.parameters import packed
+from core.engine.parameters import pack
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 
@@ -33,11 +33,11 @@ def output_change(placement: str, layers: int) -> float:
     stack, scales = record.stack(layers), [Scales.of(run) for _, run in record.segments(layers)]
     for seed in SEEDS:
         config = RunConfig(placement=placement, layers=layers, width=32, length=16, batch=8, seed=seed)
-        tokens_bt, _ = sequences(start_tokens_sb(config)[0], config.length)
+        tokens_bt = next(batches(config)).tokens_bt
         parameters = initial_parameters(config)
         logits = jax.jit(partial(forward, tokens_bt=tokens_bt, config=config, stack=stack, scales=scales, taps=taps(stack)))
         before_nv, after_nv = (
-            logits(packed(values))[0] for values in (parameters, parameters | {"segments": moved(parameters["segments"], seed)})
+            logits(pack(values))[0] for values in (parameters, parameters | {"segments": moved(parameters["segments"], seed)})
         )
         changes.append(np.square(after_nv - before_nv).mean())
     return float(np.mean(changes))

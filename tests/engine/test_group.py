@@ -3,24 +3,24 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
 
 import jax
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_run import assert_equal
 
-from benchmarks.timing import sweep
 from core.engine import group, training
 from core.engine.compilation import PROGRAMS
 from core.engine.group import compile_group, compiled_group, train_together
 from core.placement.table import PLACEMENTS
-from core.runs.config import ConfigError, RunConfig
+from core.runs.config import RunConfig
 from core.runs.history import History
+from core.runs.settings import ConfigError
 
 HistoryOf = Callable[..., History]
 TINY = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
@@ -31,7 +31,7 @@ FIRST_LOSSES: dict[int, float] = {}  # of runs alone, by their seeds
 
 @pytest.fixture(scope="module", autouse=True)
 def first_losses(history_of: HistoryOf) -> None:
-    FIRST_LOSSES.update({seed: float(history_of(replace(TINY, steps=1, seed=seed)).loss_s[0]) for seed in range(5)})
+    FIRST_LOSSES.update({seed: float(history_of(replace(TINY, steps=1, seed=seed))["loss"][0]) for seed in range(5)})
 
 
 def together(configs: Sequence[RunConfig], device_count: int | None = None) -> list[History]:
@@ -42,16 +42,11 @@ def joined(chunks: Sequence[list[History]]) -> list[History]:
     return [reduce(add, chunks_of_run) for chunks_of_run in zip(*chunks, strict=True)]
 
 
-def assert_equal(one: History, other: History, rtol: float = 0.0) -> None:
-    for field in fields(History):
-        np.testing.assert_allclose(getattr(one, field.name), getattr(other, field.name), rtol=rtol, err_msg=field.name)
-
-
 @pytest.fixture(params=["one by one", "at once"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways in which a device may compute its runs, the other platforms' on the CPU, too."""
     if request.param == "at once":
-        monkeypatch.setattr(sweep, "ONE_BY_ONE", set())
+        monkeypatch.setattr(group, "ONE_BY_ONE", set())
     return request.param
 
 
@@ -59,7 +54,7 @@ def test_each_run_is_what_it_is_alone(way: str, history_of: HistoryOf) -> None:
     changes = [{}, {"seed": 99}, {"learning_rate": 1e-2}, {"warmup": 0.5}, {"placement": "scaled_init"}, {"placement": "ln_scaling"}]
     configs = [replace(TINY, **change) for change in changes]
     histories = together(configs)
-    assert len({history.loss_s[-1] for history in histories}) == len(configs)
+    assert len({history["loss"][-1] for history in histories}) == len(configs)
     for config, history in zip(configs, histories, strict=True):
         assert_equal(history, history_of(config), rtol=1e-4)
 
@@ -84,7 +79,7 @@ def test_a_group_of_any_size_that_fits_a_program_keeps_its_order(count: int, dat
     group = compile_group([TINY] * 6, "cpu")
     seeds = data.draw(st.lists(st.sampled_from(list(FIRST_LOSSES)), min_size=count, max_size=count))
     (histories,) = train_together([replace(TINY, steps=1, seed=seed) for seed in seeds], group)
-    found = [float(history.loss_s[0]) for history in histories]
+    found = [float(history["loss"][0]) for history in histories]
     assert found == pytest.approx([FIRST_LOSSES[seed] for seed in seeds], rel=1e-4)
 
 
@@ -120,7 +115,7 @@ def test_a_run_does_not_depend_on_its_companions(way: str) -> None:
 
 def first_steps(history: History) -> History:
     """Two: from there a model without norms magnifies its roundings."""
-    return History(*(getattr(history, field.name)[:2] for field in fields(History)))
+    return History({name: column[:2] for name, column in history.columns.items()})
 
 
 def test_nothing_is_computed_once_all_have_diverged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +202,9 @@ def test_placements_of_one_stack_go_together_and_no_others(first: str) -> None:
 def test_a_device_keeps_no_more_of_several_runs_than_of_one(layers: int, batch: int, width: int, share: int) -> None:
     config = RunConfig(layers=layers, batch=batch, width=width)
     at_once = group.fitting(config, share, 1)
-    kept = sweep.dense_bytes(layers * batch * config.length * width)
+    kept = group.dense_bytes(layers * batch * config.length * width)
     assert 1 <= at_once <= share
-    assert at_once == 1 or at_once * kept <= sweep.KEPT_BYTES
+    assert at_once == 1 or at_once * kept <= group.KEPT_BYTES
     assert math.ceil(share / at_once) * at_once < share + math.ceil(share / at_once)  # idle places: fewer than turns
 
 
@@ -219,13 +214,13 @@ def test_where_devices_outnumber_runs_several_split_a_batch() -> None:
 import jax
 import core.engine.devices
 jax.config.update("jax_num_cpu_devices", 4)
-from tests.engine.test_sweep import *
+from tests.engine.test_group import *
 configs = [HOT, replace(HOT, learning_rate=1e-4)]
 print(dict(compile_group(configs, "cpu").mesh.shape), [len(history) for history in together(configs)])
 for history, other in zip(together(configs), together(configs, 1), strict=True):
     assert_equal(first_steps(history), first_steps(other), rtol=1e-3)
 """
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": "tests"}
     result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "{'run': 2, 'batch': 2} [4, 20]"

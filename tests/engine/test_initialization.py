@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.baseline import Transformer
-from core.engine.data import start_tokens_sb
+from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.parameters import parameter_shapes
 from core.placement.table import PLACEMENTS
@@ -64,7 +64,7 @@ def test_profiled_factors_are_the_deviation_of_all_branches_below_on_the_first_b
     found = unrolled(initial_parameters(config))
     ones = {f"{sublayer}_alpha": np.ones(config.width) for sublayer in ("attention", "mlp")}
     plain = found | {f"block_{i}": found[f"block_{i}"] | ones for i in range(3)}
-    tokens_bt = (start_tokens_sb(config)[0][:, None] + np.arange(config.length)) % 64
+    tokens_bt = next(batches(config)).tokens_bt
     variances = [written_nd.var(axis=1).mean() for written_nd in restatement.streams(config, plain, tokens_bt)[1]]
     expected = [1.0, *np.sqrt(np.cumsum(variances))[:-1]]
     alphas = [found[f"block_{i}"][name] for i in range(3) for name in ones]

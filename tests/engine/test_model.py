@@ -8,15 +8,15 @@ import pytest
 from benchmarks.baseline import Transformer
 from core.engine.block import Scales
 from core.engine.initialization import initial_parameters
-from core.engine.model import Streams, forward, taps
-from core.engine.parameters import packed
+from core.engine.model import Measured, forward, taps
+from core.engine.parameters import pack
 from core.placement.table import PLACEMENTS
-from core.runs.config import VOCABULARY, RunConfig
+from core.runs.config import RunConfig
 from tests.engine import restatement
 from tests.engine.restatement import unrolled
 
 SIZE = {"layers": 3, "width": 16, "heads": 2, "length": 8, "batch": 2}
-TOKENS_BU = np.random.default_rng(3).integers(0, VOCABULARY, (SIZE["batch"], SIZE["length"] + 1))
+TOKENS_BU = np.random.default_rng(3).integers(0, 64, (SIZE["batch"], SIZE["length"] + 1))
 TOKENS_BT, TARGETS_BT = TOKENS_BU[:, :-1], TOKENS_BU[:, 1:]
 
 
@@ -26,11 +26,11 @@ def somewhere(config: RunConfig) -> dict[str, Any]:
     return jax.tree.map(lambda leaf: leaf + 0.2 * random.standard_normal(leaf.shape), initial_parameters(config))
 
 
-def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, Streams]:
+def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, Measured]:
     placement = PLACEMENTS[config.placement]
     scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
     stack = placement.stack(config.layers)
-    return forward(packed(parameters), TOKENS_BT, config, stack, scales, taps(stack))
+    return forward(pack(parameters), TOKENS_BT, config, stack, scales, taps(stack))
 
 
 def engine_loss_and_gradient(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, dict[str, Any]]:
@@ -99,9 +99,9 @@ def test_what_is_measured_of_the_stream_is_what_the_words_say(placement: str) ->
     parameters = somewhere(config)
     _, measured = engine(config, parameters)
     streams_lnd = np.array(restatement.streams(config, unrolled(parameters), TOKENS_BT)[0])
-    np.testing.assert_allclose(measured.rms_l, np.sqrt((streams_lnd**2).mean(axis=2)).mean(axis=1))
+    np.testing.assert_allclose(measured["stream_rms"], np.sqrt((streams_lnd**2).mean(axis=2)).mean(axis=1))
     changes_ln = np.linalg.norm(np.diff(streams_lnd, axis=0), axis=2) / np.linalg.norm(streams_lnd[:-1], axis=2)
-    np.testing.assert_allclose(measured.update_ratio_l, changes_ln.mean(axis=1))
+    np.testing.assert_allclose(measured["update_ratio"], changes_ln.mean(axis=1))
 
 
 @pytest.mark.usefixtures("float64", "made_up")
@@ -114,7 +114,7 @@ def test_the_signal_is_the_losss_gradient_by_what_the_stream_and_what_the_branch
     scales = [Scales.of(run) for _, run in PLACEMENTS[placement].segments(2)]
 
     def loss_of(taps: list[jax.Array]) -> jax.Array:
-        logits_nv, _ = forward(packed(parameters), tokens_bt, config, stack, scales, taps)
+        logits_nv, _ = forward(pack(parameters), tokens_bt, config, stack, scales, taps)
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, targets_bt.ravel()).mean()
 
     power_l22 = np.concatenate(jax.jit(jax.grad(loss_of))(taps(stack)))
@@ -138,9 +138,7 @@ def test_no_logit_depends_on_a_later_token(placement: str) -> None:
     config = RunConfig(placement=placement, **SIZE)
     parameters, moved = somewhere(config), somewhere(config)
     moved["position"][4] += np.random.default_rng(1).standard_normal(config.width)
-    before_btv, after_btv = (
-        np.reshape(engine(config, values)[0], (SIZE["batch"], SIZE["length"], VOCABULARY)) for values in (parameters, moved)
-    )
+    before_btv, after_btv = (np.reshape(engine(config, values)[0], (SIZE["batch"], SIZE["length"], 64)) for values in (parameters, moved))
     np.testing.assert_array_equal(before_btv[:, :4], after_btv[:, :4])
     assert (np.abs(before_btv[:, 4:] - after_btv[:, 4:]).max(axis=2) > 1e-4).all()
 
@@ -150,7 +148,7 @@ def test_no_logit_depends_on_a_later_token(placement: str) -> None:
 def test_post_norm_keeps_the_stream_at_one_and_pre_norm_lets_it_grow(norm: str) -> None:
     def rms_l(placement: str) -> np.ndarray:
         config = RunConfig(placement=placement, norm=norm, **SIZE | {"width": 64})
-        return np.asarray(engine(config, initial_parameters(config))[1].rms_l)
+        return np.asarray(engine(config, initial_parameters(config))[1]["stream_rms"])
 
     # The rms of a norm's output is sqrt(m / (m + eps)) for the mean square m of what it reads, here above 1/4.
     assert (rms_l("post")[1:] < 1).all()
@@ -167,7 +165,7 @@ def test_only_a_final_norm_takes_the_last_streams_scale_from_the_logits(norm: st
     for leaf_ld in scaled["segments"][0]["mlp_norm"].values():  # what the last block's norm writes is the last stream
         leaf_ld[-1] *= 5
     (logits_nv, streams), (scaled_nv, scaled_streams) = engine(config, parameters), engine(config, scaled)
-    np.testing.assert_allclose(scaled_streams.rms_l[-1], 5 * streams.rms_l[-1])
+    np.testing.assert_allclose(scaled_streams["stream_rms"][-1], 5 * streams["stream_rms"][-1])
     np.testing.assert_allclose(scaled_nv, logits_nv if final_norm else 5 * logits_nv, rtol=1e-5, atol=1e-5)  # eps is 1e-6
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from core.engine.initialization import initial_parameters
-from core.engine.parameters import Packed, block_shapes, cut, packed, parameter_shapes, unpacked
+from core.engine.parameters import Packed, block_shapes, cut, pack, parameter_shapes, unpack
 from core.placement.table import PLACEMENTS
 from core.runs.config import NORMS, RunConfig
 
@@ -24,7 +24,7 @@ def test_what_is_packed_comes_out_again_as_it_was(tiny: RunConfig, placement: st
     config = replace(tiny, placement=placement, norm=norm, final_norm=True)
     stack = PLACEMENTS[placement].stack(config.layers)
     parameters = numbered(config)
-    again = unpacked(packed(parameters), config, stack)
+    again = unpack(pack(parameters), config, stack)
     assert jax.tree.structure(again) == jax.tree.structure(parameters)
     jax.tree.map(np.testing.assert_array_equal, again, parameters)
 
@@ -33,24 +33,24 @@ def test_what_is_packed_comes_out_again_as_it_was(tiny: RunConfig, placement: st
 def test_the_shapes_foretell_what_is_packed(tiny: RunConfig, placement: str) -> None:
     config = replace(tiny, placement=placement, layers=4)
     stack = PLACEMENTS[placement].stack(4)
-    found, foretold = packed(initial_parameters(config)), jax.eval_shape(packed, parameter_shapes(config, stack))
+    found, foretold = pack(initial_parameters(config)), jax.eval_shape(pack, parameter_shapes(config, stack))
     assert [leaf.shape for leaf in jax.tree.leaves(found)] == [leaf.shape for leaf in jax.tree.leaves(foretold)]
     assert len(found.segments) == len(stack.segments)
 
 
 def test_a_row_has_all_that_belongs_to_its_block_and_nothing_else(tiny: RunConfig) -> None:
     parameters, structure = numbered(tiny), PLACEMENTS["pre"].stack(2).segments[0][0]
-    [rows_lp] = packed(parameters).segments
+    [rows_lp] = pack(parameters).segments
     second = cut(rows_lp[1], block_shapes(tiny, structure))
     jax.tree.map(lambda found, expected: np.testing.assert_array_equal(found, expected[1]), second, parameters["segments"][0])
 
 
 def test_a_traced_run_is_packed_alike(tiny: RunConfig) -> None:
     parameters, stack = numbered(tiny), PLACEMENTS["pre"].stack(2)
-    expected = packed(parameters)
+    expected = pack(parameters)
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(expected)), "nothing is compiled for what is on the host"
-    found = jax.jit(packed)(parameters)
+    found = jax.jit(pack)(parameters)
     assert isinstance(found, Packed)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
-    again = jax.jit(lambda packed: unpacked(packed, tiny, stack))(expected)
+    again = jax.jit(lambda packed: unpack(packed, tiny, stack))(expected)
     jax.tree.map(np.testing.assert_array_equal, again, parameters)

@@ -7,11 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.data_tasks import TASKS
 from core.runs.history import History
 from core.runs.labels import labels
 from core.runs.outcome import outcome
 from core.runs.presets import ARTICLE
 from core.runs.schedule import learning_rate_s
+
+TASK = TASKS["progression"]
 
 PUBLISHED = pd.read_csv(Path(__file__).parents[1] / "data" / "article.csv")
 PRE, POST, POST_WARMUP = labels(ARTICLE)
@@ -26,7 +29,8 @@ def article(history_of: Callable[..., History]) -> dict[str, History]:
 def deviations(history: History, run: str) -> tuple[np.ndarray, np.ndarray]:
     """How far loss and gradient norm of each step are from the published ones, relative to those."""
     published = PUBLISHED[PUBLISHED["run"] == run]
-    return abs(history.loss_s / published["loss"].to_numpy() - 1), abs(history.gradient_norm_s / published["gradient_norm"].to_numpy() - 1)
+    loss, norm = (abs(history[name] / published[name].to_numpy() - 1) for name in ("loss", "gradient_norm"))
+    return loss, norm
 
 
 def test_runs_are_named_as_published_and_have_the_published_rates(article: dict[str, History]) -> None:
@@ -34,15 +38,15 @@ def test_runs_are_named_as_published_and_have_the_published_rates(article: dict[
     for config, (run, history) in zip(ARTICLE, article.items(), strict=True):
         published = PUBLISHED[PUBLISHED["run"] == run]
         np.testing.assert_array_equal(np.arange(1, len(history) + 1), published["step"])
-        np.testing.assert_allclose(history.learning_rate_s, published["learning_rate"], rtol=1e-6)
-        np.testing.assert_array_equal(history.learning_rate_s, learning_rate_s(config))
+        np.testing.assert_allclose(history["learning_rate"], published["learning_rate"], rtol=1e-6)
+        np.testing.assert_array_equal(history["learning_rate"], learning_rate_s(config))
 
 
 def test_pre_norm_agrees_at_every_step(article: dict[str, History]) -> None:
     loss_s, norm_s = deviations(article[PRE], PRE)
     assert loss_s.max() < 0.005
     assert norm_s.max() < 0.005
-    assert outcome(article[PRE]) == "learned"
+    assert outcome(article[PRE], TASK) == "learned"
 
 
 def test_post_norm_with_warmup_agrees_while_it_warms_up_and_in_the_end(article: dict[str, History]) -> None:
@@ -50,7 +54,7 @@ def test_post_norm_with_warmup_agrees_while_it_warms_up_and_in_the_end(article: 
     assert loss_s[:120].max() < 0.01
     assert norm_s[:120].max() < 0.03
     assert loss_s[-1] < 0.1
-    assert outcome(article[POST_WARMUP]) == "learned"
+    assert outcome(article[POST_WARMUP], TASK) == "learned"
 
 
 def test_post_norm_without_warmup_agrees_at_first_and_does_not_learn(article: dict[str, History]) -> None:
@@ -61,6 +65,6 @@ def test_post_norm_without_warmup_agrees_at_first_and_does_not_learn(article: di
     loss_s, norm_s = deviations(article[POST], POST)
     assert loss_s[:10].max() < 0.005
     assert norm_s[:5].max() < 0.02
-    assert outcome(article[POST]) in {"stuck", "still learning"}
-    assert article[POST].loss_s[-1] > 2.5
-    assert article[POST].gradient_norm_s.max() > article[PRE].gradient_norm_s.max()
+    assert outcome(article[POST], TASK) in {"stuck", "still learning"}
+    assert article[POST]["loss"][-1] > 2.5
+    assert article[POST]["gradient_norm"].max() > article[PRE]["gradient_norm"].max()

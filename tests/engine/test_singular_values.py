@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.engine.block import Scales, block_of
-from core.engine.data import start_tokens_sb
+from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import jacobians, singular_values
 from core.placement.table import PLACEMENTS
@@ -33,7 +33,7 @@ def test_the_jacobians_are_the_slopes_of_the_restatement(tiny: RunConfig, placem
     parameters = somewhere(config)
     flat = unrolled(parameters)
     record = PLACEMENTS[placement]
-    tokens_bt = (start_tokens_sb(config)[0, :1, None] + np.arange(config.length)) % 64
+    tokens_bt = next(batches(config)).tokens_bt[:1]
 
     def streams_ld(moved_d: np.ndarray) -> np.ndarray:
         """x_0 to x_L, then the sum of x_0 and all that is written."""
@@ -56,7 +56,7 @@ def test_a_jacobian_is_the_one_that_jax_derives(tiny: RunConfig) -> None:
     block = block_of(tiny, structure).clone(length=1)
     with jax.enable_x64(True):
         first = jax.tree.map(lambda leaf: leaf[0], parameters["segments"][0])
-        x_d = parameters["embedding"]["embedding"][start_tokens_sb(tiny)[0, 0]] + parameters["position"][0]
+        x_d = parameters["embedding"]["embedding"][next(batches(tiny)).tokens_bt[0, 0]] + parameters["position"][0]
         expected_dd = jax.jacrev(lambda x_d: block.apply({"params": first}, x_d[None], Scales(1.0, 1.0, 1.0))[0][0])(x_d)
     np.testing.assert_allclose(jacobians(tiny, parameters)[1], expected_dd, rtol=1e-9, atol=1e-12)
 

@@ -1,7 +1,7 @@
 import gc
 import weakref
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -9,11 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from made_run import assert_equal
 
 from benchmarks import baseline
+from core.data_tasks import TASKS
 from core.engine import model, training
 from core.engine.compilation import PROGRAMS
-from core.engine.data import start_tokens_sb
+from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
 from core.engine.training import Training, compile_program, compiled
@@ -27,25 +29,21 @@ from tests.engine.restatement import unrolled
 HistoryOf = Callable[..., History]
 
 
-def assert_equal(one: History, other: History, rtol: float = 0.0) -> None:
-    for field in fields(History):
-        np.testing.assert_allclose(getattr(one, field.name), getattr(other, field.name), rtol=rtol, err_msg=field.name)
-
-
 @pytest.mark.parametrize(("placement", "warmup"), [("pre", 0.5), ("post", 0.0)])
 def test_a_run_is_the_one_of_the_articles_own_program(tiny: RunConfig, history_of: HistoryOf, placement: str, warmup: float) -> None:
     config = replace(tiny, placement=placement, final_norm=None, warmup=warmup, steps=12)
     history, (loss_s, norm_s) = history_of(config), np.array(list(baseline.train(config))).T
-    np.testing.assert_allclose(history.loss_s, loss_s, rtol=1e-4)
-    np.testing.assert_allclose(history.gradient_norm_s, norm_s, rtol=1e-3)
+    np.testing.assert_allclose(history["loss"], loss_s, rtol=1e-4)
+    np.testing.assert_allclose(history["gradient_norm"], norm_s, rtol=1e-3)
 
 
 def test_block_gradient_norms_are_those_of_each_blocks_parameters(tiny: RunConfig, history_of: HistoryOf) -> None:
     transformer = baseline.Transformer(tiny)
-    tokens_bu = (start_tokens_sb(tiny)[0][:, None] + np.arange(tiny.length + 1, dtype=np.int32)[None]) % 64
+    batch = next(batches(tiny))
+    tokens_bu = np.concatenate([batch.tokens_bt, batch.targets_bt[:, -1:]], axis=1)
     gradient = jax.jit(jax.grad(transformer.loss))(transformer.initial(), tokens_bu)
     expected_l = [np.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient[f"block_{i}"]))) for i in range(tiny.layers)]
-    np.testing.assert_allclose(history_of(tiny).block_gradient_norm_sl[0], expected_l, rtol=1e-5)
+    np.testing.assert_allclose(history_of(tiny)["block_gradient_norm"][0], expected_l, rtol=1e-5)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -65,19 +63,19 @@ def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[st
     config = replace(tiny, placement=placement, final_norm=None, steps=3)
     history = history_of(config)
     assert (len(history), history.layers, history.diverged_at) == (3, tiny.layers, None)
-    assert (np.diff(history.loss_s) != 0).all()
-    tokens_bt = (start_tokens_sb(config)[0][:, None] + np.arange(config.length)) % 64
+    assert (np.diff(history["loss"]) != 0).all()
+    tokens_bt = next(batches(config)).tokens_bt
     rms_l = [
         np.sqrt((x_nd**2).mean(axis=1)).mean() for x_nd in restatement.streams(config, unrolled(initial_parameters(config)), tokens_bt)[0]
     ]
-    np.testing.assert_allclose(history.stream_rms_sl[0], rms_l, rtol=1e-4)
+    np.testing.assert_allclose(history["stream_rms"][0], rms_l, rtol=1e-4)
 
 
 def test_layers_of_a_mixed_stack_keep_their_order(tiny: RunConfig, made_up: list[str], history_of: HistoryOf) -> None:
     """Post-Norm in the first block, Pre-Norm above: the stream stands at 1 after the first block and grows from there."""
     config = replace(tiny, placement="mixed", final_norm=None, layers=3)
     assert [len(run) for _, run in PLACEMENTS["mixed"].segments(3)] == [1, 2]
-    first, *above = history_of(config).stream_rms_sl[0, 1:]
+    first, *above = history_of(config)["stream_rms"][0, 1:]
     assert first == pytest.approx(1, abs=1e-5)
     assert first + 0.1 < above[0] < above[1]
 
@@ -141,10 +139,10 @@ def test_a_run_that_diverges_ends_there(
     history = history_of(config)
     assert history.diverged_at == len(history)
     assert 2 < len(history) < config.steps
-    assert np.isfinite([history.loss_s[:-1], history.gradient_norm_s[:-1]]).all()
-    assert not np.isfinite([history.loss_s[-1], history.gradient_norm_s[-1]]).all()
-    assert outcome(history) == "diverged"
-    assert f"At step {len(history)} " in verdict(history)
+    assert np.isfinite([history["loss"][:-1], history["gradient_norm"][:-1]]).all()
+    assert not np.isfinite([history["loss"][-1], history["gradient_norm"][-1]]).all()
+    assert outcome(history, TASKS[config.task]) == "diverged"
+    assert f"at step {len(history)}." in verdict(history, TASKS[config.task])
 
 
 def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:

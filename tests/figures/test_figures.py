@@ -2,7 +2,6 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,35 +13,39 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from made_run import made_history
 
+from core.data_tasks import TASKS
 from core.figures import images
-from core.figures.axes import COLOURS, CURVES, DASHES, LAYERS, Chart, Line, unshown
+from core.figures.axes import COLOURS, DASHES, Chart, Line, unshown
 from core.figures.curves import STEPS_SHOWN, article_figure, curve_chart, curve_frame, kept_steps
 from core.figures.layers import layer_chart
 from core.figures.maps import CELLS_SHOWN, heat_map, heat_maps
 from core.figures.spectra import spectrum_chart
 from core.lenses.spectra import spectrum_domain, unshown_of_spectrum
 from core.runs.history import History
+from core.runs.quantities import CURVES, LAYERS
+
+TASK = TASKS["progression"]
 
 
 def made_up(steps: int, layers: int, seed: int = 0) -> History:
     history = made_history(partial(np.random.default_rng(seed).lognormal, 0, 2), steps, layers)
-    return replace(history, learning_rate_s=np.linspace(1e-4, 2e-3, steps))
+    return history.replace(learning_rate=np.linspace(1e-4, 2e-3, steps))
 
 
 def diverged(steps: int, value: float, seed: int = 0) -> History:
     """A history whose last row is not finite, in its layers either."""
     history = made_up(steps, 3, seed)
-    for column in (history.loss_s, history.gradient_norm_s, history.stream_rms_sl, history.update_ratio_sl):
+    for column in (history["loss"], history["gradient_norm"], history["stream_rms"], history["update_ratio"]):
         column[-1] = value
     return history
 
 
 def flat(value: float) -> History:
-    return replace(made_history(partial(np.full, fill_value=value), 4, 2), learning_rate_s=np.full(4, 1e-3))
+    return made_history(partial(np.full, fill_value=value), 4, 2).replace(learning_rate=np.full(4, 1e-3))
 
 
 def lines(*histories: History) -> list[Line]:
-    return [Line(slot, f"run {slot}", history) for slot, history in enumerate(histories, 1)]
+    return [Line(slot, f"run {slot}", history, TASK) for slot, history in enumerate(histories, 1)]
 
 
 CASES = {
@@ -166,7 +169,7 @@ def test_curves_hold_every_step_of_a_short_run_exactly() -> None:
     line = CASES["one run"][0]
     for name in CURVES:
         frame = curve_frame([line], name)
-        np.testing.assert_array_equal(frame.value, getattr(line.history, f"{name}_s").astype(np.float64))
+        np.testing.assert_array_equal(frame.value, line.history[name].astype(np.float64))
         np.testing.assert_array_equal(frame.step, np.arange(1, 21))
 
 
@@ -195,30 +198,30 @@ def test_thinning_keeps_the_ends_and_every_extreme_in_at_most_as_many_steps_as_a
 
 def test_a_spike_of_one_step_survives_thinning_also_just_before_divergence() -> None:
     history = made_up(5000, 1)
-    history.gradient_norm_s[:] = 1.0
-    history.gradient_norm_s[[1234, 4997]] = [7e3, 8e3]
-    history.gradient_norm_s[-1] = np.inf
+    history["gradient_norm"][:] = 1.0
+    history["gradient_norm"][[1234, 4997]] = [7e3, 8e3]
+    history["gradient_norm"][-1] = np.inf
     frame = curve_frame(lines(history), "gradient_norm")
     assert set(frame[frame.value > 1].itertuples(index=False, name=None)) == {("1", 1235, 7e3), ("1", 4998, 8e3)}
     assert len(frame) <= STEPS_SHOWN
 
 
 def test_hovering_over_a_curve_gives_every_run_s_value_at_the_step() -> None:
-    trio = [Line(slot, label, made_up(4, 2, slot)) for slot, label in ((1, "Pre-Norm"), (4, "Post-Norm · 2-step warmup"))]
+    trio = [Line(slot, label, made_up(4, 2, slot), TASK) for slot, label in ((1, "Pre-Norm"), (4, "Post-Norm · 2-step warmup"))]
     for name in CURVES:
         marks = descriptions(curve_chart(trio, name), "rule mark")
         for step in range(1, 5):
-            values = [f"{line.label}: {getattr(line.history, f'{name}_s')[step - 1]:.6g}" for line in trio]
+            values = [f"{line.label}: {line.history[name][step - 1]:.6g}" for line in trio]
             assert any(mark.startswith(f"step: {step}") and all(value in mark for value in values) for mark in marks), (step, values, marks)
 
 
 def test_hovering_over_the_layers_gives_every_run_s_value_and_says_which_run_had_ended() -> None:
-    pair = [Line(1, "long", made_up(6, 2, 1)), Line(2, "short", made_up(3, 2, 2))]
+    pair = [Line(1, "long", made_up(6, 2, 1), TASK), Line(2, "short", made_up(3, 2, 2), TASK)]
     for name in LAYERS:
         marks = descriptions(layer_chart(pair, name, 5), "rule mark")
         for row in range(2):
-            layer = row if name == "stream_rms" else row + 1
-            long, short = (getattr(line.history, f"{name}_sl")[step - 1][row] for line, step in zip(pair, (5, 3), strict=True))
+            layer = row + LAYERS[name].first_layer
+            long, short = (line.history[name][step - 1][row] for line, step in zip(pair, (5, 3), strict=True))
             values = [f"long: {long:.6g}", f"short, at its last step, 3: {short:.6g}"]
             assert any(mark.startswith(f"layer: {layer}") and all(value in mark for value in values) for mark in marks), (values, marks)
 
@@ -231,7 +234,7 @@ def test_a_run_of_one_step_is_seen_as_a_point() -> None:
 
 @pytest.mark.parametrize(("step", "value"), [(1, np.nan), (1, np.inf), (9, np.nan), (9, np.inf)])
 def test_the_step_of_divergence_is_marked_on_every_curve(step: int, value: float) -> None:
-    pair = [Line(3, "bad", diverged(step, value)), Line(4, "good", made_up(20, 3))]
+    pair = [Line(3, "bad", diverged(step, value), TASK), Line(4, "good", made_up(20, 3), TASK)]
     for name in CURVES:
         chart = curve_chart(pair, name)
         assert [frame.to_dict("records") for frame in frames(chart) if "run" in frame and "value" not in frame][:1] == [
@@ -249,7 +252,7 @@ def test_heat_maps_cover_every_step_and_layer_once_in_a_bounded_number_of_cells(
         assert len(maps) == len(drawn)
         assert sum(len(chart.data) for chart in maps) <= max(CELLS_SHOWN, sum(line.history.layers + 1 for line in drawn))
         for line, chart in zip(drawn, maps, strict=True):
-            values_sl = getattr(line.history, f"{name}_sl")
+            values_sl = line.history[name]
             first = 0 if name == "stream_rms" else 1
             stretches = chart.data[["step", "step_end"]].drop_duplicates()
             assert stretches.step.iloc[0] == 1
@@ -266,13 +269,13 @@ def test_heat_maps_cover_every_step_and_layer_once_in_a_bounded_number_of_cells(
 def test_heat_maps_of_all_runs_share_one_colour_scale_over_all_values() -> None:
     drawn = CASES["unequal lengths and depths"]
     domains = [next(encodings(chart.to_dict(), "color"))["scale"]["domain"] for chart in heat_maps(drawn, "update_ratio")]
-    values = np.concatenate([line.history.update_ratio_sl.ravel() for line in drawn])
+    values = np.concatenate([line.history["update_ratio"].ravel() for line in drawn])
     assert domains == [[values.min(), values.max()]] * 3
 
 
 def test_a_note_counts_what_a_log_axis_cannot_show() -> None:
-    bad, good = Line(1, "bad", diverged(9, np.nan)), Line(2, "good", made_up(9, 3))
-    zero = Line(3, "zero", flat(0.0))
+    bad, good = Line(1, "bad", diverged(9, np.nan), TASK), Line(2, "good", made_up(9, 3), TASK)
+    zero = Line(3, "zero", flat(0.0), TASK)
     assert unshown([good], "loss") == unshown([good], "update_ratio") == ""
     assert "1 of bad" in unshown([bad, good], "loss")
     assert "good" not in unshown([bad, good], "loss")
@@ -283,12 +286,12 @@ def test_a_note_counts_what_a_log_axis_cannot_show() -> None:
 
 def test_the_loss_of_guessing_is_drawn_on_the_loss_alone() -> None:
     says = [descriptions(curve_chart(CASES["one run"], name), "text mark") for name in CURVES]
-    assert says == [["value: 4.15888308336; name: guessing: ln 64"], [], []]
+    assert says == [["value: 4.15888308336; name: random guessing: 4.159"], [], []]
 
 
 @pytest.mark.parametrize("label", ["Pre-Norm · no warmup", "it's", 'a "b"', "both ' and \"", "back\\slash", "datum.x ? 1 : 2", "</script>"])
 def test_a_legend_has_any_label_as_it_is(label: str) -> None:
-    drawn = [Line(1, label, made_up(3, 2)), Line(5, "other", made_up(3, 2))]
+    drawn = [Line(1, label, made_up(3, 2), TASK), Line(5, "other", made_up(3, 2), TASK)]
     for chart in (curve_chart(drawn, "loss", legend=True), layer_chart(drawn, "stream_rms", 1, legend=True)):
         texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", images.svg(chart))]
         assert [text for text in texts if text in (label, "other")] == [label, "other"]

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from core.figures import images
-from core.runs.config import ConfigError
+from core.runs.settings import ConfigError
 
 
 def chart(rows: int = 3) -> alt.HConcatChart:

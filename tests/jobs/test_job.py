@@ -33,14 +33,14 @@ def test_chunks_are_put_together(submitted: Job) -> None:
         assert submitted.phase == phase
     for first, last in ((1, 1), (2, 4), (5, 9)):
         submitted.hear(message(last, first))
-    np.testing.assert_array_equal(submitted.history.loss_s, np.arange(1, 10))
+    np.testing.assert_array_equal(submitted.history["loss"], np.arange(1, 10))
 
 
 @pytest.mark.parametrize("other", [message(4, 4), message(1), message(2)])
 def test_a_chunk_that_does_not_follow_is_left_out(submitted: Job, other: dict[str, object]) -> None:
     submitted.hear(message(2))
     submitted.hear(other)
-    np.testing.assert_array_equal(submitted.history.loss_s, [1, 2])
+    np.testing.assert_array_equal(submitted.history["loss"], [1, 2])
 
 
 def test_what_is_left_follows_from_the_steps_after_the_first_ones(submitted: Job) -> None:
@@ -62,7 +62,7 @@ def test_a_lost_worker_is_told_and_the_next_one_begins_at_the_first_step(submitt
     assert submitted.sentence == "Its worker was lost; another one will compute it from the first step."
     assert len(submitted.history) == 0
     submitted.hear(message(2, seconds=50.0))
-    np.testing.assert_array_equal(submitted.history.loss_s, [1, 2])
+    np.testing.assert_array_equal(submitted.history["loss"], [1, 2])
     assert math.isnan(submitted.seconds_left)
 
 

@@ -8,22 +8,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_run import made_history
+from made_run import assert_equal, made_history
 
 from core.engine.training import Training, compile_program
 from core.jobs import estimate, job, worker
 from core.jobs.cluster import LOCAL
 from core.jobs.queue import Jobs, JobsError, QueueFull, Status
 from core.runs import store
-from core.runs.config import ConfigError, RunConfig
+from core.runs.config import RunConfig
 from core.runs.history import History
+from core.runs.settings import ConfigError
 
 SEEDS = itertools.count()
 STEPS = 5
@@ -38,13 +39,8 @@ def trained(config: RunConfig) -> History:
     return reduce(add, Training(config, compile_program(config)))
 
 
-def assert_same(history: History, other: History) -> None:
-    for field in fields(History):
-        np.testing.assert_array_equal(getattr(history, field.name), getattr(other, field.name))
-
-
 def rows(steps: int, loss: float = 1.0) -> History:
-    return replace(made_history(np.ones, steps, 2), loss_s=np.full(steps, loss, np.float32))
+    return made_history(np.ones, steps, 2).replace(loss=np.full(steps, loss, np.float32))
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +117,7 @@ def test_a_run_is_what_the_engine_trains_and_is_stored(queue: Jobs) -> None:
     stored = store.load(config)
     assert stored
     for history in (status(queue, config).history, queue.result(config).history, stored.history):
-        assert_same(history, trained(config))
+        assert_equal(history, trained(config))
 
 
 def test_the_history_grows_while_it_trains(queue: Jobs, gate: Gate) -> None:
@@ -132,7 +128,7 @@ def test_the_history_grows_while_it_trains(queue: Jobs, gate: Gate) -> None:
         gate.open(1)
         until(lambda steps=steps: len(status(queue, config).history) == steps)
         assert status(queue, config).phase == "training"
-        assert_same(status(queue, config).history, rows(steps))
+        assert_equal(status(queue, config).history, rows(steps))
 
 
 def test_a_run_that_diverges_is_finished(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +156,7 @@ def test_a_stored_run_is_not_computed_again(queue: Jobs, gate: Gate) -> None:
     other = Jobs()  # as after a restart of the app
     other.submit(config, "ann")
     assert other.status(config, "ann") is None
-    assert_same(other.result(config).history, rows(STEPS))
+    assert_equal(other.result(config).history, rows(STEPS))
 
 
 def test_the_only_viewer_cancels_and_the_task_stops(queue: Jobs, gate: Gate) -> None:
@@ -281,12 +277,12 @@ def test_a_run_that_cannot_be_written_is_kept_and_written_later(queue: Jobs, fol
     assert status(queue, config).sentence.endswith("It is kept until the app stops.")
     assert store.load(config) is None
     queue.submit(config, "bob")  # joins what is there
-    assert_same(queue.result(config).history, trained(config))
+    assert_equal(queue.result(config).history, trained(config))
     folder.unlink()
     queue.submit(later, "ann")
     end(queue, later)
     until(lambda: status(queue, config).sentence == "")
-    assert_same(store.load(config).history, trained(config))
+    assert_equal(store.load(config).history, trained(config))
 
 
 def test_a_run_that_fails_says_why_and_can_be_run_again(
@@ -306,7 +302,7 @@ def test_a_run_that_fails_says_why_and_can_be_run_again(
     assert queue.result(config) is None
     queue.submit(config, "ann")
     assert end(queue, config).phase == "finished"
-    assert_same(queue.result(config).history, trained(config))
+    assert_equal(queue.result(config).history, trained(config))
 
 
 def test_a_cancelled_run_can_be_run_again_while_it_is_still_stopping(queue: Jobs, gate: Gate) -> None:
@@ -321,7 +317,7 @@ def test_a_cancelled_run_can_be_run_again_while_it_is_still_stopping(queue: Jobs
     gate.open()
     assert end(queue, config).phase == "finished"
     assert gate.begun == [config, config]
-    assert_same(queue.result(config).history, rows(STEPS))
+    assert_equal(queue.result(config).history, rows(STEPS))
 
 
 def test_many_runs_leave_little_behind(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

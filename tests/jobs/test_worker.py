@@ -3,25 +3,21 @@
 import os
 import sys
 import threading
-from dataclasses import fields
 from functools import partial
 
 import numpy as np
 import pytest
-from made_run import made_history
+from made_run import assert_equal, made_history
 
 from core.jobs.worker import NICENESS, lower_priority, packed, unpacked
-from core.runs.history import History
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
 def test_what_is_packed_is_unpacked(steps: int) -> None:
     history = made_history(partial(np.random.default_rng(steps).normal, 0.0, 1.0), steps, 4)
-    history.loss_s[-1:] = np.nan
-    history.gradient_norm_s[-1:] = np.inf
-    again = unpacked(packed(history))
-    for field in fields(History):
-        np.testing.assert_array_equal(getattr(again, field.name), getattr(history, field.name))
+    history["loss"][-1:] = np.nan
+    history["gradient_norm"][-1:] = np.inf
+    assert_equal(unpacked(packed(history)), history)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -29,10 +28,9 @@ def test_the_shares_at_each_input_add_up_to_one(placement: str) -> None:
 
 
 def test_a_share_is_of_squares() -> None:
-    history = replace(
-        HISTORY,
-        attention_stream_signal_sl=np.full((STEPS, LAYERS), 2, np.float32),
-        attention_branch_signal_sl=np.full((STEPS, LAYERS), 1, np.float32),
+    history = HISTORY.replace(
+        attention_stream_signal=np.full((STEPS, LAYERS), 2, np.float32),
+        attention_branch_signal=np.full((STEPS, LAYERS), 1, np.float32),
     )
     found = ways(history, block("pre"), 3)
     np.testing.assert_allclose(found.share_s["attention.stream"], 0.8)
@@ -41,14 +39,14 @@ def test_a_share_is_of_squares() -> None:
 
 def test_the_second_way_of_a_block_carries_what_arrives_at_its_last_addition() -> None:
     found = ways(HISTORY, block("b2t"), 2).norm_s
-    np.testing.assert_array_equal(found["feed_forward.block_skip"], HISTORY.feed_forward_stream_signal_sl[:, 1])
+    np.testing.assert_array_equal(found["feed_forward.block_skip"], HISTORY["feed_forward_stream_signal"][:, 1])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_no_number_has_no_share(value: float) -> None:
-    signal_sl = HISTORY.attention_branch_signal_sl.copy()
+    signal_sl = HISTORY["attention_branch_signal"].copy()
     signal_sl[-1] = value
-    found = ways(replace(HISTORY, attention_branch_signal_sl=signal_sl), block("pre"), 1)
+    found = ways(HISTORY.replace(attention_branch_signal=signal_sl), block("pre"), 1)
     assert np.isnan([found.share_s["attention.stream"][-1], found.norm_s["attention.branch"][-1]]).all()
     assert np.isfinite(found.share_s["attention.stream"][:-1]).all()
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.runs.config import LIMITS
+from core.runs.config import SETTINGS
+from core.runs.settings import Number
 
 Visits = Callable[..., Any]
 
@@ -123,12 +124,12 @@ def test_a_new_placement_shows_its_own_final_norm(visit: Visits) -> None:
     assert page.address == {"run1": "post~final_norm-true~layers-2"}
 
 
-def test_change_all_runs_alike_changes_one_field_of_each(visit: Visits) -> None:
+def test_a_change_of_every_run_changes_one_setting_of_each(visit: Visits) -> None:
     page = visit(run1="pre~layers-2", run2="post~seed-3", run3="none")
-    page.set("Change all runs alike", True)
+    page.set("Apply each change to every run", True)
     page.set("Depth, in blocks", 4)
     assert page.address == {"run1": "pre~layers-4", "run2": "post~layers-4~seed-3", "run3": "none~layers-4"}
-    page.set("Change all runs alike", False)
+    page.set("Apply each change to every run", False)
     page.set("Depth, in blocks", 5)
     assert page.address == {"run1": "pre~layers-5", "run2": "post~layers-4~seed-3", "run3": "none~layers-4"}
 
@@ -136,7 +137,7 @@ def test_change_all_runs_alike_changes_one_field_of_each(visit: Visits) -> None:
 def test_a_value_that_one_of_all_runs_cannot_have_changes_none(visit: Visits) -> None:
     query = {"run1": "pre~layers-2", "run2": "post~width-36"}
     page = visit(**query)
-    page.set("Change all runs alike", True)
+    page.set("Apply each change to every run", True)
     page.set("Heads", 8)
     assert page.refusals == ["heads is 8; it must divide the width, which is 36."]
     assert page.address == query
@@ -153,11 +154,11 @@ def test_the_sidebar_follows_the_run_that_is_edited(visit: Visits) -> None:
 
 def test_every_control_says_what_it_may_be(visit: Visits) -> None:
     page = visit(run1="pre")
-    limits = {"Depth, in blocks": "layers", "Steps": "steps", "Seed": "seed", "Width": "width", "Heads": "heads"}
-    for label, name in limits.items():
-        assert f"{LIMITS[name][0]} to {LIMITS[name][1]}." in page.control(label).help
-    for label in ("Norm placement", "Norm kind", "Final norm", "Learning rate", "Warmup fraction"):
-        assert page.control(label).help
+    for setting in SETTINGS.values():
+        told = page.control(setting.title).help
+        assert told.startswith(setting.says)
+        if isinstance(setting.kind, Number):
+            assert told.endswith(f" {setting.kind.allowed}.")
 
 
 def test_the_warmup_is_told_in_steps(visit: Visits) -> None:

@@ -19,10 +19,11 @@ from core.figures.axes import CURVES, LAYERS
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
-from core.runs.frames import LAYER_COLUMNS, PUBLISHED_COLUMNS
+from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
+from core.state.address import write_run
 
 KNOWN = [RunConfig(layers=2, steps=6), RunConfig(placement="post", final_norm=True, layers=3, steps=6, warmup=0.5, learning_rate=3e-4)]
-QUERY = {f"run{slot}": run.to_url() for slot, run in enumerate(KNOWN, 1)} | {"view": "downloads"}
+QUERY = {f"run{slot}": write_run(run) for slot, run in enumerate(KNOWN, 1)} | {"view": "downloads"}
 LABELS = [
     "Pre-Norm · no warmup · 2 blocks · rate 0.002",
     "Post-Norm · 3-step warmup · final norm · 3 blocks · rate 0.0003",
@@ -59,21 +60,21 @@ def test_every_file_is_offered_and_none_is_made_before_it_is_asked_for(visit: Vi
 
 def test_the_files_of_a_comparison(visit: Visits, files: Files) -> None:
     visit(**QUERY)
-    of_runs = {f"{config.to_url()}.{ending}" for config in KNOWN for ending in ("parquet", "json")}
+    of_runs = {f"{write_run(config)}.{ending}" for config in KNOWN for ending in ("parquet", "json")}
     assert files.keys() == {"steps.csv", "layers.csv"} | of_runs | {f"{name}.{ending}" for name in CHARTS for ending in ("png", "svg")}
 
 
 def test_the_per_step_csv_has_the_published_columns_and_every_value(visit: Visits, files: Files) -> None:
     visit(**QUERY)
     frame = pd.read_csv(io.StringIO(files["steps.csv"]()))
-    assert list(frame.columns) == PUBLISHED_COLUMNS
+    assert list(frame.columns) == STEP_COLUMNS
     assert list(frame.run.unique()) == LABELS
     for config, label in zip(KNOWN, LABELS, strict=True):
         rows, history = frame[frame.run == label], made_run(config).history
         assert list(rows.step) == [1, 2, 3, 4, 5, 6]
-        np.testing.assert_array_equal(rows.loss.astype(np.float32), history.loss_s)
-        np.testing.assert_array_equal(rows.gradient_norm.astype(np.float32), history.gradient_norm_s)
-        np.testing.assert_array_equal(rows.learning_rate, history.learning_rate_s)
+        np.testing.assert_array_equal(rows.loss.astype(np.float32), history["loss"])
+        np.testing.assert_array_equal(rows.gradient_norm.astype(np.float32), history["gradient_norm"])
+        np.testing.assert_array_equal(rows.learning_rate, history["learning_rate"])
 
 
 def test_the_per_layer_csv_is_tidy_and_has_every_value(visit: Visits, files: Files) -> None:
@@ -82,7 +83,7 @@ def test_the_per_layer_csv_is_tidy_and_has_every_value(visit: Visits, files: Fil
     assert list(frame.columns) == LAYER_COLUMNS
     for config, label in zip(KNOWN, LABELS, strict=True):
         history = made_run(config).history
-        for name, array_sl in (("stream_rms", history.stream_rms_sl), ("block_gradient_norm", history.block_gradient_norm_sl)):
+        for name, array_sl in (("stream_rms", history["stream_rms"]), ("block_gradient_norm", history["block_gradient_norm"])):
             table = frame[frame.run == label].pivot(index="step", columns="layer", values=name).dropna(axis="columns")
             np.testing.assert_array_equal(table.astype(np.float32), array_sl)
 
@@ -96,10 +97,10 @@ def test_a_diverged_run_is_in_the_files_as_it_is(visit: Visits, files: Files) ->
 def test_a_run_s_own_files_hold_the_run_and_its_settings(visit: Visits, files: Files) -> None:
     visit(**QUERY)
     for config in KNOWN:
-        run = Run.from_parquet(files[f"{config.to_url()}.parquet"]())
+        run = Run.from_parquet(files[f"{write_run(config)}.parquet"]())
         assert run.config == config
-        np.testing.assert_array_equal(run.history.update_ratio_sl, made_run(config).history.update_ratio_sl)
-        assert RunConfig.from_dict(json.loads(files[f"{config.to_url()}.json"]())) == config
+        np.testing.assert_array_equal(run.history["update_ratio"], made_run(config).history["update_ratio"])
+        assert RunConfig.from_dict(json.loads(files[f"{write_run(config)}.json"]())) == config
 
 
 def test_the_command_asks_for_the_same_run(visit: Visits, files: Files) -> None:
@@ -130,5 +131,5 @@ def test_layer_charts_are_files_of_the_step_that_is_chosen(visit: Visits, files:
 def test_hidden_runs_are_in_no_file(visit: Visits, files: Files) -> None:
     visit(**QUERY, hide="1")
     assert "Pre-Norm" not in files["steps.csv"]()
-    assert f"{KNOWN[0].to_url()}.parquet" not in files
+    assert f"{write_run(KNOWN[0])}.parquet" not in files
     assert "Pre-Norm" not in files["loss.svg"]()

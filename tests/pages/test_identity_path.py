@@ -12,6 +12,7 @@ from made_run import made_run
 from core.placement.table import PLACEMENTS
 from core.runs import store
 from core.runs.config import RunConfig
+from core.state.address import write_run
 from pages.ui.identity_path.placements import known_placement, known_run
 
 Visits = Callable[..., Any]
@@ -196,7 +197,7 @@ def test_the_articles_runs_are_measured_from_the_start(theory: Visits) -> None:
         assert run_choice(page, side).value == placement
         run, shown = store.load(RunConfig(placement)), measured(page, side)
         assert (shown["last"], component(page)["steps"]) == (180, list(range(1, 181)))
-        stream_s, branch_s = run.history.attention_stream_signal_sl[:, 11], run.history.attention_branch_signal_sl[:, 11]
+        stream_s, branch_s = run.history["attention_stream_signal"][:, 11], run.history["attention_branch_signal"][:, 11]
         np.testing.assert_allclose(shown["share"]["attention.stream"], stream_s**2 / (stream_s**2 + branch_s**2), rtol=1e-3)
         np.testing.assert_allclose(shown["norm"]["attention.branch"], branch_s, rtol=1e-3)
         for words in zip(shown["words"]["attention.stream"], shown["words"]["attention.branch"], strict=True):
@@ -217,7 +218,7 @@ def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> N
     assert "What the Jacobian keeps" not in page.text
     store.save(replace(made_run(SMALL), singular_values=np.full((2, 3, 16), 0.25, np.float32)))
     page.look()
-    assert run_choice(page, 0).value == SMALL.to_url()
+    assert run_choice(page, 0).value == write_run(SMALL)
     assert "come out at most **$0.25$ times** as long as they went in before training" in page.text
     put(page, "Final norm", "Off")
     assert measured(page, 1) is None
@@ -230,16 +231,16 @@ def test_a_run_that_has_no_singular_values_says_so_beside_one_that_has(theory: V
 
 
 def test_a_run_in_the_address_that_is_not_stored_is_named_and_can_be_trained(theory: Visits) -> None:
-    page = theory(right="peri", layers="2", right_run=SMALL.to_url())
-    assert run_choice(page, 0).value == SMALL.to_url()
+    page = theory(right="peri", layers="2", right_run=write_run(SMALL))
+    assert run_choice(page, 0).value == write_run(SMALL)
     assert page.app.get("page_link")[1].label == "The run is not stored here. **Train it**"
     assert measured(page, 1) is None
-    assert component(page)["sides"][1]["train"] == SMALL.to_url()
+    assert component(page)["sides"][1]["train"] == write_run(SMALL)
 
 
 def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
     run = made_run(SMALL, loss_s=[4.0, 3.0, np.nan])
-    run.history.attention_branch_signal_sl[-1] = np.nan
+    run.history["attention_branch_signal"][-1] = np.nan
     spectra = np.ones((2, 3, 16), np.float32)
     spectra[1] = np.nan
     store.save(replace(run, singular_values=spectra))
@@ -267,7 +268,7 @@ def test_what_is_exported_has_the_shares_of_the_step(theory: Visits, monkeypatch
 def test_a_run_that_is_being_trained_says_so(theory: Visits, desk: Any) -> None:
     page = theory(right="peri", layers="2")
     desk.put(SMALL, "training")
-    page.go(right="peri", layers="2", right_run=SMALL.to_url())
+    page.go(right="peri", layers="2", right_run=write_run(SMALL))
     assert page.app.get("page_link")[1].label == "The run is being trained. **Watch it**"
     assert component(page)["sides"][1]["missing"] == ["The run is being trained.", "Watch it"]
 

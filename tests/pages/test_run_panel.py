@@ -14,12 +14,14 @@ from made_run import made_run
 
 from core.jobs.queue import Jobs, JobsError, QueueFull
 from core.runs import store
-from core.runs.config import ConfigError, RunConfig
+from core.runs.config import RunConfig
 from core.runs.history import History
 from core.runs.outcome import LN_V
+from core.runs.settings import ConfigError
+from core.state.address import write_run
 
 PRE, POST, NONE = (RunConfig(placement=name, layers=2, width=16, heads=2, length=8, batch=4, steps=20) for name in ("pre", "post", "none"))
-PAIR = {"run1": PRE.to_url(), "run2": POST.to_url()}
+PAIR = {"run1": write_run(PRE), "run2": write_run(POST)}
 Visits = Callable[..., Any]
 
 
@@ -36,7 +38,7 @@ def drawn(chart: Any) -> pa.Table:
 
 def test_run_starts_what_is_not_known_and_nothing_else(visit: Visits, desk: Any) -> None:
     store.save(made_run(PRE))
-    page = visit(**PAIR, run3=NONE.to_url())
+    page = visit(**PAIR, run3=write_run(NONE))
     page.click("run")
     assert desk.submitted == [POST, NONE]
     assert page.key("run") is None
@@ -49,13 +51,13 @@ def test_the_estimate_counts_equal_runs_once_and_says_nothing_where_nothing_is_k
     visit: Visits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.jobs.estimate.seconds", lambda config: {PRE: 50.0, POST: 100.0}[config])
-    assert "2 runs are not computed yet: about 2 min here" in visit(**PAIR, run3=PRE.to_url()).text
+    assert "2 runs are not computed yet: about 2 min here" in visit(**PAIR, run3=write_run(PRE)).text
     monkeypatch.setattr("core.jobs.estimate.seconds", lambda config: math.nan)
     assert "2 runs are not computed yet." in visit(**PAIR).text
 
 
 def test_a_run_on_its_way_has_a_phase_its_steps_the_time_left_and_curves_that_grow(visit: Visits, desk: Any) -> None:
-    page = visit(run1=PRE.to_url())
+    page = visit(run1=write_run(PRE))
     page.click("run")
     desk.put(PRE, "waiting", ahead=2, left=100)
     page.look()
@@ -110,7 +112,7 @@ def test_cancel_stops_what_is_on_its_way_and_run_starts_it_again(visit: Visits, 
 
 
 def test_cancel_reaches_a_run_that_was_changed_after_it_was_started(visit: Visits, desk: Any) -> None:
-    page = visit(run1=PRE.to_url())
+    page = visit(run1=write_run(PRE))
     page.click("run")
     page.set("Steps", 30)
     assert desk.submitted == [PRE]
@@ -121,7 +123,7 @@ def test_cancel_reaches_a_run_that_was_changed_after_it_was_started(visit: Visit
 
 def test_a_run_that_others_watch_goes_on_and_the_page_says_so(visit: Visits, desk: Any) -> None:
     desk.watched_by_others = True
-    page = visit(run1=PRE.to_url())
+    page = visit(run1=write_run(PRE))
     page.click("run")
     page.click("cancel")
     [notice] = page.notices
@@ -141,11 +143,11 @@ def test_a_run_that_others_watch_goes_on_and_the_page_says_so(visit: Visits, des
 )
 def test_a_run_that_is_not_taken_in_keeps_its_settings_and_has_one_sentence(visit: Visits, desk: Any, refusal: Exception) -> None:
     desk.refusal = refusal
-    page = visit(run1=PRE.to_url())
+    page = visit(run1=write_run(PRE))
     page.click("run")
     [notice] = page.notices
     assert notice.endswith(str(refusal))
-    assert page.address == {"run1": PRE.to_url()}
+    assert page.address == {"run1": write_run(PRE)}
     assert not page.key("run").disabled
     page.look()
     assert page.notices == [notice]
@@ -155,7 +157,7 @@ def test_a_run_that_is_not_taken_in_keeps_its_settings_and_has_one_sentence(visi
 
 def test_a_failed_run_says_why_and_can_be_started_again(visit: Visits, desk: Any) -> None:
     desk.put(PRE, "failed", says="The run failed: <class 'float'> has no *room*.")
-    page = visit(run1=PRE.to_url())
+    page = visit(run1=write_run(PRE))
     assert "Failed" in page.text
     assert "The run failed: <class 'float'> has no *room*." in page.text
     page.click("run")
@@ -164,7 +166,7 @@ def test_a_failed_run_says_why_and_can_be_started_again(visit: Visits, desk: Any
 
 def test_a_finished_run_that_could_not_be_written_is_shown_and_says_so(visit: Visits, desk: Any) -> None:
     desk.finish(made_run(PRE), says="The run could not be written to /runs: No space left on device. It is kept until the app stops.")
-    page = visit(run1=PRE.to_url())
+    page = visit(run1=write_run(PRE))
     assert "Final loss" in page.text
     assert "No space left on device" in page.text
     assert len(page.charts) == 3
@@ -176,7 +178,7 @@ def test_a_diverged_run_is_a_result_and_marked_everywhere(visit: Visits, losses:
     store.save(made_run(PRE, loss_s=[*losses, value]))
     last = len(losses) + 1
     for view, charts in {"curves": 3, "layers": 3, "maps": 1, "downloads": 0}.items():
-        page = visit(run1=PRE.to_url(), view=view)
+        page = visit(run1=write_run(PRE), view=view)
         assert f"At step {last} loss or gradient norm was no longer a finite number" in page.text
         assert "Diverged" in page.text
         assert "Everything here is computed" in page.text
@@ -195,14 +197,14 @@ def test_a_diverged_run_is_a_result_and_marked_everywhere(visit: Visits, losses:
 )
 def test_a_card_has_the_outcome_in_a_word(visit: Visits, losses: list[float], word: str) -> None:
     store.save(made_run(PRE, loss_s=losses))
-    assert f"{word}]" in visit(run1=PRE.to_url()).text
+    assert f"{word}]" in visit(run1=write_run(PRE)).text
 
 
 def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = Jobs()
     monkeypatch.setattr("pages.ui.shared.results.shared", lambda: SimpleNamespace(jobs=jobs))
     try:
-        page = visit(run1=PRE.to_url())
+        page = visit(run1=write_run(PRE))
         page.click("run")
         deadline = time.monotonic() + 200
         while page.key("cancel") and time.monotonic() < deadline:
@@ -212,6 +214,6 @@ def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPa
         assert "Everything here is computed" in page.text
         run = store.load(PRE)
         assert run
-        assert drawn(page.charts[1])["value"].to_pylist() == run.history.gradient_norm_s.tolist()
+        assert drawn(page.charts[1])["value"].to_pylist() == run.history["gradient_norm"].tolist()
     finally:
         jobs.close()

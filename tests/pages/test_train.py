@@ -10,8 +10,8 @@ import pytest
 from made_run import made_run
 
 from core.runs import store
-from core.runs.config import RunConfig
 from core.runs.presets import PRESETS
+from core.state.address import read_run, write_run
 
 ROOT = Path(__file__).parents[2]
 FIRST_PAINT = """
@@ -30,7 +30,7 @@ Visits = Callable[..., Any]
 def keep(*runs: str) -> None:
     """Puts made-up runs into the store, so that they are known."""
     for run in runs:
-        store.save(made_run(RunConfig.from_url(run)[0]))
+        store.save(made_run(read_run(run)[0]))
 
 
 def test_a_newcomer_sees_the_article_s_runs_before_anything_that_computes_is_imported() -> None:
@@ -184,5 +184,5 @@ def test_the_last_run_cannot_be_removed(visit: Visits) -> None:
 def test_a_preset_replaces_the_runs(visit: Visits, preset: str) -> None:
     page = visit(run4="none~layers-2", view="maps")
     page.click("preset", preset)
-    runs = {f"run{slot}": run.to_url() for slot, run in enumerate(PRESETS[preset][1], 1)}
+    runs = {f"run{slot}": write_run(run) for slot, run in enumerate(PRESETS[preset][1], 1)}
     assert page.address == ({} if preset == "article" else runs) | {"view": "maps"}

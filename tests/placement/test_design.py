@@ -8,7 +8,9 @@ from core.drawing.words import left_out
 from core.placement.design import MOST, Design, DesignError, placement_of
 from core.placement.record import BlockSpec, Site, Structure
 from core.placement.table import PLACEMENTS
-from core.runs.config import ConfigError, RunConfig
+from core.runs.config import RunConfig
+from core.runs.settings import ConfigError
+from core.state.address import read_run, write_run
 
 SITES: list[Site] = ["input", "inner", "output", "outer"]
 sites = st.sets(st.sampled_from(SITES)).map(frozenset)
@@ -61,13 +63,13 @@ def test_different_texts_of_one_design_are_one_run() -> None:
     one, other = (RunConfig(placement=f"custom:{parts}") for parts in ("attn=output+input,ffn=none", "alpha=1.0, attn=input+output"))
     assert one == other
     assert one.placement == "custom:attn=input+output,ffn=none"
-    assert RunConfig.from_url(one.to_url()) == (one, [])
+    assert read_run(write_run(one)) == (one, [])
 
 
 @given(designs)
 def test_a_design_goes_through_an_address(design: Design) -> None:
     config = RunConfig(placement=design.text, layers=3)
-    assert RunConfig.from_url(config.to_url()) == (config, [])
+    assert read_run(write_run(config)) == (config, [])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_what_is_no_design_is_refused_in_one_sentence(text: str, words: str) -> 
     assert sentence.startswith(f"placement is '{text}'; ")
     assert words in sentence
     assert sentence.endswith(".")
-    assert RunConfig.from_url(text) == (RunConfig(), [f"{sentence} pre is used."])
+    assert read_run(text) == (RunConfig(), [f"{sentence} pre is used."])
 
 
 @given(st.text())

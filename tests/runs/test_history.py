@@ -1,17 +1,21 @@
 import math
-from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_run import made_history
+from made_run import assert_equal, made_history
 
+from core.data_tasks import TASKS
 from core.runs.config import RunConfig
-from core.runs.frames import LAYER_COLUMNS, PUBLISHED_COLUMNS, layer_frame, step_frame
+from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS, layer_frame, step_frame
 from core.runs.history import History
-from core.runs.outcome import LN_V, outcome, verdict
+from core.runs.outcome import outcome, verdict
+from core.runs.quantities import QUANTITIES
 from core.runs.schedule import learning_rate_s
+
+TASK = TASKS["progression"]
+GUESSING = TASK.guessing
 
 STEPS, LAYERS = 6, 3
 
@@ -22,20 +26,14 @@ def made(steps: int = STEPS, layers: int = LAYERS, seed: int = 7) -> History:
 
 
 def with_loss(loss_s: np.ndarray) -> History:
-    return replace(made(len(loss_s)), loss_s=loss_s)
-
-
-def assert_same(one: History, other: History) -> None:
-    for field in fields(History):
-        np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), err_msg=field.name)
-        assert getattr(one, field.name).dtype == getattr(other, field.name).dtype
+    return made(len(loss_s)).replace(loss=loss_s)
 
 
 def test_a_table_gives_back_the_history_with_infinities_and_all() -> None:
     history = made()
-    history.loss_s[-1], history.gradient_norm_s[-1], history.stream_rms_sl[-1, 1:] = math.inf, math.nan, -math.inf
-    assert_same(History.from_table(history.to_table()), history)
-    assert_same(History.from_table(History.empty(LAYERS).to_table()), History.empty(LAYERS))
+    history["loss"][-1], history["gradient_norm"][-1], history["stream_rms"][-1, 1:] = math.inf, math.nan, -math.inf
+    assert_equal(History.from_table(history.to_table()), history)
+    assert_equal(History.from_table(History.empty(LAYERS).to_table()), History.empty(LAYERS))
 
 
 def test_a_table_has_a_row_for_each_step() -> None:
@@ -45,25 +43,28 @@ def test_a_table_has_a_row_for_each_step() -> None:
 
 
 @pytest.mark.parametrize("column", ["loss", "stream_rms"])
-def test_a_table_of_something_else_is_refused(column: str) -> None:
-    with pytest.raises((ValueError, KeyError)):
-        History.from_table(made().to_table().drop_columns([column]))
+def test_what_a_table_lacks_is_absent(column: str) -> None:
+    history = History.from_table(made().to_table().drop_columns([column]))
+    assert column not in history
+    assert history.absent == [QUANTITIES[column]]
+    with pytest.raises(KeyError):
+        history[column]
 
 
 def test_chunks_add_up() -> None:
     first, second = made(2), made(3)
-    assert_same(History.empty(LAYERS) + first, first)
+    assert_equal(History.empty(LAYERS) + first, first)
     both = first + second
     assert (len(both), both.layers) == (5, LAYERS)
-    np.testing.assert_array_equal(both.stream_rms_sl[2:], second.stream_rms_sl)
+    np.testing.assert_array_equal(both["stream_rms"][2:], second["stream_rms"])
 
 
-@pytest.mark.parametrize("column", ["loss_s", "gradient_norm_s"])
+@pytest.mark.parametrize("column", ["loss", "gradient_norm"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_run_diverged_at_its_first_step_that_is_not_finite(column: str, value: float) -> None:
     history = made()
     assert history.diverged_at is None
-    getattr(history, column)[[2, 4]] = value
+    history[column][[2, 4]] = value
     assert history.diverged_at == 3
     assert History.empty(LAYERS).diverged_at is None
 
@@ -71,11 +72,11 @@ def test_a_run_diverged_at_its_first_step_that_is_not_finite(column: str, value:
 def test_a_step_frame_has_the_published_columns_and_every_step() -> None:
     histories = {"short": made(2), "long": made(4, seed=8)}
     frame = step_frame(histories)
-    assert list(frame) == PUBLISHED_COLUMNS == ["run", "step", "loss", "gradient_norm", "learning_rate"]
+    assert list(frame) == STEP_COLUMNS == ["run", "step", "loss", "gradient_norm", "learning_rate"]
     assert list(zip(frame["run"], frame["step"], strict=True)) == [("short", 1), ("short", 2), *(("long", step) for step in (1, 2, 3, 4))]
-    np.testing.assert_array_equal(frame["loss"][2:], histories["long"].loss_s)
-    np.testing.assert_array_equal(frame["gradient_norm"][2:], histories["long"].gradient_norm_s)
-    assert list(step_frame({})) == PUBLISHED_COLUMNS
+    np.testing.assert_array_equal(frame["loss"][2:], histories["long"]["loss"])
+    np.testing.assert_array_equal(frame["gradient_norm"][2:], histories["long"]["gradient_norm"])
+    assert list(step_frame({})) == STEP_COLUMNS
 
 
 def test_a_layer_frame_has_a_row_for_each_step_and_layer() -> None:
@@ -87,10 +88,10 @@ def test_a_layer_frame_has_a_row_for_each_step_and_layer() -> None:
     assert len(frame) == (2 + 4) * (LAYERS + 1)
     for row in frame.itertuples():
         history, step = histories[row.run], row.step - 1
-        assert row.stream_rms == history.stream_rms_sl[step, row.layer]
+        assert row.stream_rms == history["stream_rms"][step, row.layer]
         if row.layer:
             for name in blocks:
-                assert getattr(row, name) == getattr(history, f"{name}_sl")[step, row.layer - 1]
+                assert getattr(row, name) == history[name][step, row.layer - 1]
     embedding = frame[frame["layer"] == 0]
     assert embedding[blocks].isna().all(axis=None)
     assert frame[frame["layer"] > 0].notna().all(axis=None)
@@ -99,7 +100,7 @@ def test_a_layer_frame_has_a_row_for_each_step_and_layer() -> None:
 
 def test_frames_keep_what_is_not_finite() -> None:
     history = made()
-    history.loss_s[-1], history.update_ratio_sl[-1] = math.nan, math.inf
+    history["loss"][-1], history["update_ratio"][-1] = math.nan, math.inf
     assert math.isnan(step_frame({"run": history})["loss"].iloc[-1])
     assert np.isposinf(layer_frame({"run": history})["update_ratio"].iloc[-LAYERS:]).all()
 
@@ -119,46 +120,46 @@ def curves() -> dict[str, np.ndarray]:
     part_s = np.linspace(0, 1, 100)
     noise_s = np.random.default_rng(0).normal(0, 0.02, 100)
     return {
-        "learned": LN_V * np.exp(-6 * part_s) + abs(noise_s),
-        "still learning": LN_V - 2.5 * part_s + noise_s,
-        "still learning, slowly": LN_V - 0.4 * part_s + noise_s,
-        "stuck": LN_V + noise_s,
-        "stuck after a start": LN_V - 0.4 * np.minimum(part_s / 0.2, 1) + 5 * noise_s,
-        "stuck, sinking less than it scatters": LN_V - 0.1 * part_s + 0.1 * np.resize([1, -1], 100),
-        "stuck above": LN_V + 3 * part_s,
-        "diverged": np.where(part_s < 1, LN_V - part_s, np.nan),
+        "learned": GUESSING * np.exp(-6 * part_s) + abs(noise_s),
+        "still learning": GUESSING - 2.5 * part_s + noise_s,
+        "still learning, slowly": GUESSING - 0.4 * part_s + noise_s,
+        "stuck": GUESSING + noise_s,
+        "stuck after a start": GUESSING - 0.4 * np.minimum(part_s / 0.2, 1) + 5 * noise_s,
+        "stuck, sinking less than it scatters": GUESSING - 0.1 * part_s + 0.1 * np.resize([1, -1], 100),
+        "stuck above": GUESSING + 3 * part_s,
+        "diverged": np.where(part_s < 1, GUESSING - part_s, np.nan),
     }
 
 
 @pytest.mark.parametrize("name", curves())
 def test_the_outcome_is_what_a_reader_of_the_curve_would_say(name: str) -> None:
-    assert name.startswith(outcome(with_loss(curves()[name])))
+    assert name.startswith(outcome(with_loss(curves()[name]), TASK))
 
 
 def test_a_run_whose_gradient_alone_is_not_finite_has_diverged() -> None:
-    history = replace(with_loss(curves()["learned"]), gradient_norm_s=np.append(np.ones(99), np.inf))
-    assert outcome(history) == "diverged"
+    history = with_loss(curves()["learned"]).replace(gradient_norm=np.append(np.ones(99), np.inf))
+    assert outcome(history, TASK) == "diverged"
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 9])
-@pytest.mark.parametrize("loss", [0.01, 2.0, LN_V, math.inf, math.nan])
+@pytest.mark.parametrize("loss", [0.01, 2.0, GUESSING, math.inf, math.nan])
 def test_short_runs_have_an_outcome_and_a_verdict(steps: int, loss: float) -> None:
     history = with_loss(np.full(steps, loss))
-    expected = {0.01: "learned", 2.0: "still learning", LN_V: "stuck"}.get(loss, "diverged")
-    assert outcome(history) == expected
-    assert verdict(history).endswith(".")
+    expected = {0.01: "learned", 2.0: "still learning", GUESSING: "stuck"}.get(loss, "diverged")
+    assert outcome(history, TASK) == expected
+    assert verdict(history, TASK).endswith(".")
 
 
 def test_a_verdict_names_the_largest_finite_gradient_norm_and_its_step() -> None:
-    history = replace(made(4), loss_s=np.array([4.0, 3.0, 2.0, 1.25]), gradient_norm_s=np.array([1.0, 7.5, 2.0, 3.0]))
-    assert verdict(history) == "Final loss 1.25, where guessing gives ln 64 = 4.159. Largest gradient norm 7.5 at step 2."
-    history = replace(history, gradient_norm_s=np.array([1.0, 7.5, 2.0, np.inf]))
-    assert verdict(history) == "At step 4 loss or gradient norm was no longer a finite number. Largest gradient norm 7.5 at step 2."
+    history = made(4).replace(loss=np.array([4.0, 3.0, 2.0, 1.25]), gradient_norm=np.array([1.0, 7.5, 2.0, 3.0]))
+    assert verdict(history, TASK) == "Final loss 1.25 (random guessing: 4.159). Largest gradient norm 7.5 at step 2."
+    history = history.replace(gradient_norm=np.array([1.0, 7.5, 2.0, np.inf]))
+    assert verdict(history, TASK) == "Loss or gradient became infinite or NaN at step 4. Largest gradient norm 7.5 at step 2."
 
 
 def test_a_verdict_on_a_run_that_began_with_no_number() -> None:
-    history = replace(made(1), loss_s=np.array([np.nan]), gradient_norm_s=np.array([np.nan]))
-    assert verdict(history) == "At step 1 loss or gradient norm was no longer a finite number. No step had a finite gradient."
+    history = made(1).replace(loss=np.array([np.nan]), gradient_norm=np.array([np.nan]))
+    assert verdict(history, TASK) == "Loss or gradient became infinite or NaN at step 1. No step had a finite gradient."
 
 
 def test_frames_are_of_plain_numbers() -> None:

@@ -3,17 +3,16 @@
 import errno
 import os
 import threading
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_run import FACTS, made_run
+from made_run import FACTS, assert_equal, made_run
 
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
-from core.runs.history import History
 from core.runs.store import StoreError, load, save
 
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
@@ -35,8 +34,7 @@ def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def assert_same(run: Run | None, other: Run) -> None:
     assert run
     assert (run.config, run.facts) == (other.config, other.facts)
-    for field in fields(History):
-        np.testing.assert_array_equal(getattr(run.history, field.name), getattr(other.history, field.name))
+    assert_equal(run.history, other.history)
 
 
 def files(folder: Path) -> set[str]:

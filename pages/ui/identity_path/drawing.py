@@ -14,6 +14,7 @@ from core.drawing.mathml import math
 from core.drawing.words import alike, upper, which
 from core.placement.record import Placement
 from core.runs.labels import labels
+from core.state.address import write_run
 from core.state.pair import Pair
 from pages.ui.identity_path import placements
 from pages.ui.identity_path.measured import measured, missing
@@ -35,7 +36,7 @@ def compare(pair: Pair, entries: list[Result], steps: list[int]) -> None:
         "sides": [
             side(placement, pair)
             | {"measured": measured(placement, pair, entry.run, names.get(entry.config, ""), steps)}
-            | {"missing": missing(entry), "train": entry.config.to_url()}
+            | {"missing": missing(entry), "train": write_run(entry.config)}
             for placement, entry in zip(pair.placements, entries, strict=True)
         ],
         "steps": steps,

@@ -15,8 +15,8 @@ from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.labels import labels
-from core.runs.outcome import outcome
 from core.runs.presets import ARTICLE
+from core.state.address import write_run
 from core.state.pair import SIDES, Pair
 from pages.ui.identity_path import placements
 from pages.ui.shared.results import Result, result
@@ -52,7 +52,7 @@ def choice(pair: Pair, side: str, options: list[RunConfig], entry: Result, other
         placements.run(pair, f"{side}_run", "Measured in the run", entry.config, dict(zip(listed, names, strict=True)))
     if not entry.run:
         says, act = missing(entry)
-        query = {"run1": entry.config.to_url()}
+        query = {"run1": write_run(entry.config)}
         st.page_link("pages/lab/train.py", label=f"{says} **{act}**", icon=":material/play_arrow:", query_params=query)
 
 
@@ -90,7 +90,7 @@ def measured(placement: Placement, pair: Pair, run: Run | None, name: str, steps
     rows = np.minimum(steps, len(run.history)) - 1
     words = [percents(shares(found, row)) for row in rows]
     return {
-        "label": f"{name}, diverged" if outcome(run.history) == "diverged" else name,
+        "label": f"{name}, diverged" if run.history.diverged_at else name,
         "last": len(run.history),
         "svg": block_svg(spec, "backward", placement.dual_stream, bands(shares(found, 0))),
         "share": {way: numbers(share_s[rows]) for way, share_s in found.share_s.items()},

@@ -14,7 +14,8 @@ from core.drawing.words import describe
 from core.placement.design import Design, changed_part, is_design, placement_of
 from core.placement.record import Placement
 from core.placement.table import PLACEMENTS
-from core.runs.config import LIMITS, RunConfig
+from core.runs.config import RunConfig, limits
+from core.state.address import read_run, write_run
 from core.state.pair import Pair
 from pages.ui.shared.design import derived, design_parts, lost
 from pages.ui.shared.verbatim import verbatim
@@ -69,7 +70,6 @@ def first(value: Any, _: Any) -> Any:
 
 
 def depth(current: Pair) -> None:
-    least, most = LIMITS["layers"]
     about = "Some placements have scales that depend on it."
     widget(
         st.number_input,
@@ -78,8 +78,8 @@ def depth(current: Pair) -> None:
         "layers",
         current.layers,
         first,
-        min_value=int(least),
-        max_value=int(most),
+        min_value=int(limits("layers").least),
+        max_value=int(limits("layers").most),
         help=about,
         width=NARROW,
     )
@@ -122,15 +122,15 @@ def final_norm(current: Pair) -> None:
 
 
 def run(current: Pair, name: str, label: str, config: RunConfig, names: dict[RunConfig, str]) -> None:
-    texts = {run.to_url(): text for run, text in names.items()}
-    widget(st.selectbox, name, label, name, config.to_url(), known_run, options=list(texts), format_func=texts.__getitem__)
+    texts = {write_run(run): text for run, text in names.items()}
+    widget(st.selectbox, name, label, name, write_run(config), known_run, options=list(texts), format_func=texts.__getitem__)
 
 
 # Where the options have changed meanwhile, Streamlit hands on the label that a browser has chosen: it changes nothing.
 
 
 def known_run(text: str, before: RunConfig | None) -> RunConfig | None:
-    run, faults = RunConfig.from_url(text)
+    run, faults = read_run(text)
     return before if faults else run
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.data_tasks import TASKS
 from core.figures.axes import Line
 from core.jobs.queue import Jobs, Status
 from core.runs import store
@@ -53,7 +54,8 @@ class Result:
 
     @property
     def missing(self) -> bool:
-        return self.run is None and not self.running
+        """Whether there is something to compute: the run, or what it did not record when it was computed."""
+        return not self.running and (self.run is None or bool(self.run.history.absent))
 
 
 def results() -> list[Result]:
@@ -66,7 +68,8 @@ def result(slot: int, label: str, config: RunConfig) -> Result:
         return Result(slot, label, config, finished(config), None)
     except LookupError:
         status = jobs().status(config, viewer())
-        return Result(slot, label, config, jobs().result(config) if status and status.phase == "finished" else None, status)
+        on_the_way = status is not None and status.phase in ON_THE_WAY
+        return Result(slot, label, config, None if on_the_way else jobs().result(config), status)
 
 
 def started() -> set[RunConfig]:
@@ -88,8 +91,9 @@ def running(entries: list[Result]) -> list[RunConfig]:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def finished(config: RunConfig) -> Run:
-    """The finished run. Raises LookupError, which is not cached, where there is none yet."""
-    if run := store.load(config):
+    """The finished run. Raises LookupError, which is not cached, where there is none yet, or one that has not recorded all."""
+    run = store.load(config)
+    if run and not run.history.absent:
         return run
     raise LookupError(config.key)
 
@@ -97,4 +101,8 @@ def finished(config: RunConfig) -> Run:
 def lines(shown: list[Result]) -> list[Line]:
     """What the charts draw: the runs that are not hidden and have something to show."""
     hidden = comparison().hidden
-    return [Line(entry.slot, entry.label, entry.history) for entry in shown if entry.slot not in hidden and entry.history]
+    return [
+        Line(entry.slot, entry.label, entry.history, TASKS[entry.config.task])
+        for entry in shown
+        if entry.slot not in hidden and entry.history
+    ]

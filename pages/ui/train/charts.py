@@ -5,8 +5,9 @@ from dataclasses import replace
 import streamlit as st
 
 from core.figures import axes, curves, layers, maps
-from core.figures.axes import CURVES, LAYERS, Line
-from core.state.comparison import MAPS, VIEWS
+from core.figures.axes import Line
+from core.runs.quantities import CURVES, LAYERS
+from core.state.comparison import VIEWS
 from pages.ui.shared.results import Result, lines
 from pages.ui.shared.state import change, comparison
 from pages.ui.shared.swatch import legend
@@ -61,9 +62,10 @@ def draw_layers(shown: list[Line]) -> None:
         st.session_state.step = step
         st.slider("Step", 1, last, key="step", on_change=take_step, args=(last,), help="A run that ended earlier is shown where it ended.")
     legend({line.label: line.slot for line in shown})
-    for column, name in zip(st.columns(3), LAYERS, strict=True):
-        with column:
-            quantity = LAYERS[name]
+    for place, (name, quantity) in enumerate(LAYERS.items()):
+        if place % 2 == 0:
+            columns = st.columns(2)
+        with columns[place % 2]:
             alt = f"{quantity.title} by layer at step {step}, one line per run: {', '.join(line.label for line in shown)}."
             st.altair_chart(layers.layer_chart(shown, name, step), width="stretch", key=f"chart_{name}", alt=alt)
             st.caption(" ".join([quantity.says, axes.unshown(shown, name)]))
@@ -76,9 +78,10 @@ def take_step(last: int) -> None:
 
 def draw_maps(shown: list[Line]) -> None:
     name = comparison().map
-    st.session_state.quantity = MAPS[name]
-    st.segmented_control("Quantity", list(MAPS.values()), required=True, key="quantity", on_change=take, args=("map", "quantity", MAPS))
+    titles = {name: quantity.title for name, quantity in LAYERS.items()}
+    st.session_state.quantity = titles[name]
+    st.segmented_control("Quantity", list(titles.values()), required=True, key="quantity", on_change=take, args=("map", "quantity", titles))
     quantity = LAYERS[name]
     st.caption(" ".join([quantity.says, "One colour scale for all runs.", axes.unshown(shown, name)]))
-    for line, chart in zip(shown, maps.heat_maps(shown, name), strict=True):
+    for line, chart in zip(axes.recorded(shown, name), maps.heat_maps(shown, name), strict=True):
         st.altair_chart(chart, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")

@@ -7,7 +7,8 @@ import streamlit as st
 
 from core.placement.design import Design, is_design, placement_of
 from core.placement.table import PLACEMENTS
-from core.runs.config import LIMITS, NORMS, ConfigError, RunConfig, host_most
+from core.runs.config import SETTINGS, RunConfig, host_most, limits
+from core.runs.settings import Choice, ConfigError, Group, Number, Setting, Switch
 from core.state.comparison import Comparison
 from core.values import plain_text
 from pages.ui.shared.design import derived, design_parts, lost
@@ -16,6 +17,7 @@ from pages.ui.shared.swatch import swatch
 from pages.ui.shared.verbatim import verbatim
 
 RATES = [float(f"{digit}e{power}") for power in range(-5, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [0.1]
+STEPS_OF_BUTTONS = {"steps": 10}  # by how much + and - change a number
 
 
 def editor() -> None:
@@ -26,55 +28,85 @@ def editor() -> None:
         st.caption(runs.labels[runs.selected])
         if len(runs.runs) > 1:
             st.toggle(
-                "Change all runs alike",
+                "Apply each change to every run",
                 key="everywhere",
                 on_change=keep,
                 help="A change of one setting is made in every run of the comparison.",
             )
-        placement_controls(config)
-        training_controls(config)
+        controls("placement", config)
+        controls("training", config)
         with st.expander("More", icon=":material/tune:"):
-            size_controls()
+            controls("more", config)
 
 
-def placement_controls(config: RunConfig) -> None:
+def controls(group: Group, config: RunConfig) -> None:
+    """Every setting of a group, the numbers without a control of their own last, two to a line."""
+    numbers = []
+    for setting in (setting for setting in SETTINGS.values() if setting.group == group):
+        if setting.name in OWN_CONTROLS:
+            OWN_CONTROLS[setting.name](setting, config)
+        elif isinstance(setting.kind, Choice):
+            titles = setting.kind.titles
+            control(st.segmented_control, setting, options=list(titles), format_func=titles.__getitem__, required=True)
+        elif isinstance(setting.kind, Switch):
+            control(st.toggle, setting)
+        else:
+            numbers.append(setting)
+    for place, setting in enumerate(numbers):
+        if place % 2 == 0:
+            columns = st.columns(2)
+        with columns[place % 2]:
+            number_control(setting)
+
+
+def number_control(setting: Setting) -> None:
+    if limits(setting.name).whole:
+        control(st.number_input, setting, value=None, step=STEPS_OF_BUTTONS.get(setting.name, 1))
+    else:
+        control(st.number_input, setting, value=None, step=0.1, format="%g")
+
+
+def placement_control(setting: Setting, config: RunConfig) -> None:
     placement = placement_of(config.placement)
     own = config.placement if is_design(config.placement) else Design.like(placement.block(config.layers, config.layers)).text
     control(
         st.selectbox,
-        "placement",
-        "Norm placement",
+        setting,
         options=[*PLACEMENTS, own],
         format_func=lambda name: "Design your own" if is_design(name) else PLACEMENTS[name].title,
-        help="Where the norms sit in each block, and what scales come with them. The last entry is for a design of your own.",
     )
     st.caption(placement.summary)
     if is_design(config.placement):
         lost(config.placement)
         design_controls()
+
+
+def qk_norm_control(setting: Setting, config: RunConfig) -> None:
+    block = placement_of(config.placement).block(1, config.layers)
+    control(st.toggle, setting, disabled={"query", "key"} <= block.structure.head_norms)
+
+
+def depth_control(setting: Setting, config: RunConfig) -> None:
+    control(st.slider, setting, min_value=1, max_value=max(int(host_most("layers")), config.layers, 2))
+
+
+def rate_control(setting: Setting, config: RunConfig) -> None:
+    control(st.select_slider, setting, options=sorted({*RATES, config.learning_rate}), format_func=plain_text)
     control(
-        st.segmented_control,
-        "norm",
-        "Norm kind",
-        options=list(NORMS),
-        format_func=NORMS.__getitem__,
-        required=True,
-        help="LayerNorm subtracts the mean and divides by the standard deviation; RMSNorm only divides by the root-mean-square. "
-        "DyT is no norm: it takes a norm's place with γ tanh(αx) + β, whose α is learned.",
+        st.text_input,
+        setting,
+        label="Learning rate, typed",
+        key="typed",
+        form=plain_text,
+        label_visibility="collapsed",
+        icon=":material/edit:",
+        placeholder="or type it, as in 3e-4",
     )
-    control(
-        st.toggle,
-        "final_norm",
-        "Final norm",
-        help="A norm between the last block and the output layer. Pre-Norm has one by default; Post-Norm's last block ends in one anyway.",
-    )
-    control(
-        st.toggle,
-        "qk_norm",
-        "QK-norm",
-        help="A norm on each head's queries and keys, which bounds the attention scores. HybridNorm has it anyway.",
-        disabled={"query", "key"} <= placement.block(1, config.layers).structure.head_norms,
-    )
+
+
+def warmup_control(setting: Setting, config: RunConfig) -> None:
+    control(st.slider, setting, min_value=0.0, max_value=1.0, step=0.01)
+    st.caption(f"{config.warmup_steps} of {config.steps} steps" if config.warmup_steps else "Constant rate, no warmup")
 
 
 def design_controls() -> None:
@@ -98,68 +130,18 @@ def take_part(field: str, key: str, made: Callable[[Any], Any]) -> None:
         change(Comparison.redesign, field, value, view.selected, bool(st.session_state.get("everywhere")))
 
 
-def training_controls(config: RunConfig) -> None:
-    control(
-        st.slider,
-        "layers",
-        "Depth, in blocks",
-        min_value=1,
-        max_value=max(int(host_most("layers")), config.layers, 2),
-        help=allowed("layers"),
-    )
-    control(
-        st.select_slider,
-        "learning_rate",
-        "Learning rate",
-        options=sorted({*RATES, config.learning_rate}),
-        format_func=plain_text,
-        help=f"The peak rate, on a logarithmic scale. {allowed('learning_rate')}",
-    )
-    control(
-        st.text_input,
-        "learning_rate",
-        "Learning rate, typed",
-        key="typed",
-        form=plain_text,
-        label_visibility="collapsed",
-        icon=":material/edit:",
-        placeholder="or type it, as in 3e-4",
-    )
-    control(
-        st.slider,
-        "warmup",
-        "Warmup fraction",
-        min_value=0.0,
-        max_value=1.0,
-        step=0.01,
-        help="The part of the steps in which the rate climbs from near zero to its peak. 0 is a constant rate.",
-    )
-    st.caption(f"{config.warmup_steps} of {config.steps} steps" if config.warmup_steps else "Constant rate, no warmup")
-    left, right = st.columns(2)
-    with left:
-        control(st.number_input, "steps", "Steps", value=None, step=10, help=allowed("steps"))
-    with right:
-        control(st.number_input, "seed", "Seed", value=None, step=1, help=f"Decides initial parameters and data. {allowed('seed')}")
-
-
-def size_controls() -> None:
-    labels = {"width": "Width", "heads": "Heads", "length": "Sequence length", "batch": "Sequences per batch"}
-    for name, label in labels.items():
-        control(st.number_input, name, label, value=None, step=1, help=allowed(name))
-
-
 def control(
     widget: Callable[..., Any],
-    name: str,
-    label: str,
+    setting: Setting,
+    label: str = "",
     key: str = "edit",
     form: Callable[[Any], Any] = lambda value: value,
     **options: Any,
 ) -> None:
-    """A widget that shows a field of the selected run, in this form, and changes it; what no run can have is refused below it."""
-    key = f"{key}_{name}"
+    """A widget that shows a setting of the selected run, in this form, and changes it; what no run can have is refused below it."""
+    name, key = setting.name, f"{key}_{setting.name}"
     st.session_state[key] = form(getattr(edited(comparison()), name))
-    widget(label, key=key, on_change=take, args=(name, key, form), **options)
+    widget(label or setting.title, key=key, on_change=take, args=(name, key, form), help=about(setting), **options)
     refusal = st.session_state.refusal
     if refusal and refusal[0] == key:
         st.error(verbatim(refusal[1]))
@@ -187,5 +169,16 @@ def edited(runs: Comparison) -> RunConfig:
     return runs.runs[runs.selected]
 
 
-def allowed(name: str) -> str:
-    return f"{plain_text(LIMITS[name][0])} to {plain_text(host_most(name))}."
+def about(setting: Setting) -> str:
+    if isinstance(setting.kind, Number):
+        return f"{setting.says} Allowed: {plain_text(setting.kind.least)} to {plain_text(host_most(setting.name))}."
+    return setting.says
+
+
+OWN_CONTROLS: dict[str, Callable[[Setting, RunConfig], None]] = {
+    "placement": placement_control,
+    "qk_norm": qk_norm_control,
+    "layers": depth_control,
+    "learning_rate": rate_control,
+    "warmup": warmup_control,
+}

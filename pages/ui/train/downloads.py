@@ -7,11 +7,14 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from core.cli.command import command
 from core.figures import axes, curves, images, layers, maps
-from core.figures.axes import CURVES, LAYERS, Line
+from core.figures.axes import Line
 from core.runs.config import RunConfig
 from core.runs.frames import layer_frame, step_frame, write_csv
 from core.runs.history import History
+from core.runs.quantities import CURVES, LAYERS
+from core.state.address import write_run
 from pages.ui.shared.results import Result
 from pages.ui.shared.state import comparison
 from pages.ui.shared.swatch import swatch
@@ -46,7 +49,7 @@ def files_of(entry: Result) -> None:
             button("Run, Parquet", entry.run.to_parquet, f"{stem(entry.config)}.parquet", "application/vnd.apache.parquet", entry.slot)
         settings = partial(json.dumps, entry.config.to_dict(), indent=2)
         button("Configuration, JSON", settings, f"{stem(entry.config)}.json", "application/json", entry.slot)
-    st.code(entry.config.command(), language="bash", wrap_lines=True)
+    st.code(command(entry.config), language="bash", wrap_lines=True)
 
 
 def picture(title: str, name: str, make: Callable[[], axes.Chart]) -> None:
@@ -72,5 +75,5 @@ def button(label: str, make: Callable[[], str | bytes], file_name: str, mime: st
 
 def stem(config: RunConfig) -> str:
     """A file's name for a run; its address, unless that is longer than some file systems bear."""
-    name = config.to_url()
+    name = write_run(config)
     return name if len(name) <= 150 else f"{name[:120]}~{config.key}"

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import streamlit as st
 
+from core.data_tasks import TASKS
 from core.jobs import estimate
 from core.jobs.queue import JobsError, QueueFull
-from core.runs.config import ConfigError, RunConfig
+from core.runs.config import RunConfig
 from core.runs.labels import labels
 from core.runs.outcome import outcome, verdict
 from core.runs.presets import PRESETS
+from core.runs.settings import ConfigError
 from core.state.comparison import Comparison
 from core.state.pair import Pair
 from pages.ui.shared.results import Result, jobs, started
@@ -42,7 +44,7 @@ def actions(results: list[Result], on_the_way: list[RunConfig]) -> None:
                 on_click=start,
                 args=(missing,),
                 key="run",
-                help="Trains what is not known yet (Ctrl+Enter).",
+                help="Trains the runs that have no result yet (Ctrl+Enter).",
             )
         st.button("Add run", icon=":material/add:", disabled=comparison().full, on_click=change, args=(Comparison.add,), key="add")
         st.menu_button(
@@ -63,15 +65,16 @@ def actions(results: list[Result], on_the_way: list[RunConfig]) -> None:
 def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
     """What pressing Run will take here, or that there is nothing to run."""
     if missing:
-        configs = {entry.config for entry in missing}
+        configs = {entry.config: entry.run for entry in missing}
         amount = "1 run is" if len(configs) == 1 else f"{len(configs)} runs are"
+        state = "not computed yet" if None in configs.values() else "not recorded in full"
         seconds = sum(estimate.seconds(config) for config in configs)
-        return f":gray[{amount} not computed yet{'' if math.isnan(seconds) else f': about {duration(seconds)} here'}.]"
+        return f":gray[{amount} {state}{'' if math.isnan(seconds) else f': about {duration(seconds)} here'}.]"
     if set(on_the_way) - set(comparison().runs.values()):
         return ":gray[A run that you started and then changed or removed is still being computed.]"
     if on_the_way:
         return ":gray[Leaving the page or reloading it loses nothing.]"
-    return ":gray[Everything here is computed. Change a setting for something new.]"
+    return ":gray[All runs shown are finished. Change a setting to train a new one.]"
 
 
 def cards(results: list[Result]) -> None:
@@ -117,8 +120,13 @@ def state(entry: Result) -> None:
     """One sentence on where the run stands."""
     status = entry.status
     if entry.run:
-        colour, icon = OUTCOMES[outcome(entry.run.history)]
-        st.markdown(f":{colour}-badge[{icon} {outcome(entry.run.history).capitalize()}] {verdict(entry.run.history)}")
+        task = TASKS[entry.config.task]
+        ended = outcome(entry.run.history, task)
+        colour, icon = OUTCOMES[ended]
+        st.markdown(f":{colour}-badge[{icon} {ended.capitalize()}] {verdict(entry.run.history, task)}")
+        if entry.run.history.absent:
+            titles = ", ".join(quantity.title.lower() for quantity in entry.run.history.absent)
+            st.caption(f"Computed before the lab recorded: {titles}. **Run** records it.")
         query = Pair.of(entry.config).to_query()
         st.page_link("pages/theory/identity_path.py", label="Its backward signal", icon=":material/timeline:", query_params=query)
     elif status is None:

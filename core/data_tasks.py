@@ -1,0 +1,62 @@
+"""The tasks that runs are trained on: a new one is one entry of TASKS.
+
+A task draws a run's batches on the host, one after the other from one generator. The compiled programs take them as arguments, so a new
+task of the same vocabulary compiles nothing.
+Glossary of shapes: B sequences of a batch, T tokens of a sequence.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+SEED_OFFSET = 116  # the article's: its data are drawn by another generator than its parameters
+
+
+class Batch(NamedTuple):
+    tokens_bt: np.ndarray  # int32: what the model reads
+    targets_bt: np.ndarray  # int32: what it is to predict at each position
+    counted_bt: np.ndarray  # bool: the positions whose predictions count in the loss
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    name: str  # the stable identifier, in addresses, files and commands
+    title: str
+    summary: str  # one sentence for somebody who chooses
+    vocabulary: int  # V
+    draw: Callable[[np.random.Generator, int, int], Batch]  # (generator, B, T) to the next batch
+    guessing: float  # nats per counted token: the loss of a model that has learned nothing
+    best: float  # nats per counted token: the least loss that any model can reach
+    least_length: int = 1  # shorter sequences have no position that counts
+
+    def batches(self, seed: int, batch: int, length: int) -> Iterator[Batch]:
+        """A run's batches, step by step, without end."""
+        random = np.random.default_rng(seed + SEED_OFFSET)
+        while True:
+            yield self.draw(random, batch, length)
+
+
+def progression(random: np.random.Generator, batch: int, length: int) -> Batch:
+    """The article's: from a random start upward modulo V; the target is the next token."""
+    upward_bu = (random.integers(0, 64, (batch, 1)) + np.arange(length + 1)) % 64
+    tokens_bt, targets_bt = upward_bu[:, :-1].astype(np.int32), upward_bu[:, 1:].astype(np.int32)
+    return Batch(tokens_bt, targets_bt, np.ones((batch, length), bool))
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in [
+        Task(
+            name="progression",
+            title="Progression",
+            summary="Each sequence counts upward from a random token; the model predicts the next one (the article's task).",
+            vocabulary=64,
+            draw=progression,
+            guessing=math.log(64),
+            best=0.0,
+        ),
+    ]
+}

@@ -1,0 +1,60 @@
+"""The record of what is recorded, and what is derived from it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
+from core.runs.history import History, schema
+from core.runs.quantities import CURVES, FILE_FORMAT, LAYERS, QUANTITIES, Quantity
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+# The columns of each file format, with 2 blocks. Who changes the columns raises FILE_FORMAT and adds an entry; the older ones stay.
+COLUMNS = {
+    1: """step: int32
+loss: float
+gradient_norm: float
+learning_rate: double
+stream_rms: fixed_size_list<item: float>[3]
+block_gradient_norm: fixed_size_list<item: float>[2]
+update_ratio: fixed_size_list<item: float>[2]
+attention_stream_signal: fixed_size_list<item: float>[2]
+attention_branch_signal: fixed_size_list<item: float>[2]
+feed_forward_stream_signal: fixed_size_list<item: float>[2]
+feed_forward_branch_signal: fixed_size_list<item: float>[2]""",
+}
+
+
+def columns(file_format: int) -> str:
+    return "\n".join(f"{field.name}: {field.type}" for field in schema(2, file_format))
+
+
+def test_the_file_format_is_raised_with_the_columns() -> None:
+    assert max(COLUMNS) == FILE_FORMAT
+    assert {file_format: columns(file_format) for file_format in COLUMNS} == COLUMNS
+
+
+def test_a_history_is_of_the_format_of_what_it_has() -> None:
+    full = History.empty(2)
+    assert (full.format, full.absent) == (FILE_FORMAT, [])
+    for file_format in COLUMNS:
+        older = History({name: full[name] for name, quantity in QUANTITIES.items() if quantity.since <= file_format})
+        assert older.format == file_format
+        assert older.absent == [quantity for quantity in QUANTITIES.values() if quantity.since > file_format]
+
+
+def test_the_first_columns_are_those_that_the_article_published() -> None:
+    assert STEP_COLUMNS[:5] == ["run", "step", "loss", "gradient_norm", "learning_rate"]
+    assert LAYER_COLUMNS[:6] == ["run", "step", "layer", "stream_rms", "block_gradient_norm", "update_ratio"]
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=QUANTITIES)
+def test_a_quantity_is_explained(quantity: Quantity) -> None:
+    assert quantity.says.endswith(".")
+    assert quantity.name in (CURVES if quantity.per == "step" else LAYERS) or not quantity.charted
+
+
+def test_the_readme_has_a_row_for_each_quantity() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", README, re.MULTILINE)
+    assert rows == [(quantity.name, quantity.says) for quantity in QUANTITIES.values()]
