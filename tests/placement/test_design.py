@@ -24,10 +24,10 @@ def test_a_design_is_read_back_from_its_text(design: Design) -> None:
 
 @given(designs, st.integers(1, 96))
 def test_a_design_is_the_block_that_it_names_at_every_depth(design: Design, layers: int) -> None:
-    [(structure, run)] = placement_of(design.text).segments(layers)
+    [(structure, segment)] = placement_of(design.text).segments(layers)
     assert structure == Structure(design.attn, design.ffn, design.learned)
-    assert len(run) == layers
-    for block in run:
+    assert len(segment) == layers
+    for block in segment:
         assert (block.alpha, block.gate, dict(block.init_gain).get("value", 1.0)) == (design.alpha, design.gate, design.gain)
         assert Design.like(block) == design
 

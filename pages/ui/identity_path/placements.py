@@ -11,7 +11,7 @@ from core.drawing.diagram.block import block_svg
 from core.drawing.diagram.shapes import Theme, png, resolved
 from core.drawing.diagram.stack import stack_svg
 from core.drawing.words import describe
-from core.placement.design import Design, changed_part, is_design, placement_of
+from core.placement.design import Design, is_design, placement_of, with_part
 from core.placement.record import Placement
 from core.placement.table import PLACEMENTS
 from core.runs.config import LIMITS, RunConfig
@@ -159,7 +159,7 @@ def choice(current: Pair, name: str, label: str) -> None:
             kind: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
         ) -> None:
             def text(value: Any, now: str) -> str:
-                return changed_part(now, field, made(value))
+                return with_part(now, field, made(value))
 
             widget(kind, name, label, f"{name}_{field}", form(getattr(design, field)), text, **options)
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import streamlit as st
 
 from core.drawing.words import left_out
-from core.placement.design import LEARNED, MOST, is_design, ordered, placement_of
+from core.placement.design import LEARNED, MOST, is_design, placement_of, sort_sites
 from core.placement.record import Site
 
 CONSTANT = "constant"
@@ -24,7 +24,7 @@ def design_parts(part: Callable[..., None]) -> None:
     `form` makes the widget's value of the field's, `made` the field's of the widget's.
     """
     for field, label in {"attn": "Norms of attention", "ffn": "Norms of feed-forward"}.items():
-        part(st.pills, field, label, ordered, frozenset, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
+        part(st.pills, field, label, sort_sites, frozenset, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
     left, right = st.columns(2)
     for column, field, label, about in (
         (left, "alpha", "Stream × α", None),
