@@ -11,7 +11,7 @@ from core.drawing.diagram.shapes import WIDEST
 from core.drawing.diagram.stack import stack_svg
 from core.drawing.equations import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
 from core.drawing.mathml import math
-from core.drawing.words import alike, upper, which
+from core.drawing.words import likeness_text, upper, which
 from core.placement.record import Placement
 from core.runs.labels import labels
 from core.state.pair import Pair
@@ -63,7 +63,7 @@ def side(placement: Placement, pair: Pair) -> dict[str, Any]:
     runs = equations(placement, layers)
     return {
         "title": escape(placement.title),
-        "which": alike(placement, layer, layers),
+        "which": likeness_text(placement, layer, layers),
         "block": {view: block_svg(placement.block(layer, layers), view, placement.dual_stream) for view in VIEWS},
         "stack": {view: stack_svg(placement, layers, view) for view in VIEWS},
         "runs": [(run.first, run.last) for run in runs],

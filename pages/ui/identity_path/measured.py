@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from core.drawing.diagram.block import block_svg
-from core.drawing.equations import number
+from core.drawing.equations import number_latex
 from core.figures.spectra import SLOTS, spectrum_chart
 from core.lenses.backward import Ways, bands, percents, ways
 from core.lenses.spectra import NIL, spectrum_domain, unshown_of_spectrum
@@ -173,4 +173,4 @@ def times(median: float) -> str:
         return "**no number of times**"
     if np.isinf(median):
         return "**more times than can be written**"
-    return f"**${number(float(f'{max(median, NIL):.2g}'))}$ times**"
+    return f"**${number_latex(float(f'{max(median, NIL):.2g}'))}$ times**"

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.drawing.diagram.block import block_svg
-from core.drawing.diagram.shapes import Theme, png, resolved
+from core.drawing.diagram.shapes import Theme, png, resolve_colours
 from core.drawing.diagram.stack import stack_svg
 from core.drawing.words import describe
 from core.placement.design import Design, is_design, placement_of, with_part
@@ -193,7 +193,7 @@ def exports(placement: Placement, current: Pair, step: int, bands: dict[str, tup
             words += [view] if view != "forward" else []
             words += [f"step-{step}"] if view == "measured" else []
             name = "-".join(words)
-            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
+            file(f"{part.title()} SVG", partial(resolve_colours, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
             file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")
 
 

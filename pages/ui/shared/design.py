@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from core.drawing.words import left_out
+from core.drawing.words import omissions_text
 from core.placement.design import LEARNED, MOST, is_design, placement_of, sort_sites
 from core.placement.record import Site
 
@@ -40,7 +40,7 @@ def design_parts(part: Callable[..., None]) -> None:
 def derived(chosen: str, before: str, layer: int, layers: int) -> None:
     """For callbacks: remembers what a design just taken from a placement's block had to leave out."""
     if is_design(chosen) and not is_design(before):
-        st.session_state.setdefault("designs_lack", {})[chosen] = left_out(placement_of(before), layer, layers)
+        st.session_state.setdefault("designs_lack", {})[chosen] = omissions_text(placement_of(before), layer, layers)
 
 
 def lost(design: str) -> None:
