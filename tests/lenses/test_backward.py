@@ -44,6 +44,13 @@ def test_the_second_way_of_a_block_carries_what_arrives_at_its_last_addition() -
     np.testing.assert_array_equal(found["feed_forward.block_skip"], HISTORY.feed_forward_stream_signal_sl[:, 1])
 
 
+def test_where_the_streams_factors_are_learned_the_second_ways_share_is_not_known() -> None:
+    spec = replace(block("b2t"), structure=replace(block("b2t").structure, profiled=True))
+    found = ways(HISTORY, spec, 2).share_s
+    assert np.isnan([found["feed_forward.block_skip"], found["attention.stream"]]).all()
+    assert np.isfinite(found["feed_forward.stream"]).all()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_no_number_has_no_share(value: float) -> None:
     signal_sl = HISTORY.attention_branch_signal_sl.copy()
