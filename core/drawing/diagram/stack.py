@@ -118,8 +118,9 @@ def segment_part(segment: list[BlockSpec], first: int, frame: Slot, below: float
             kinds.append("scale")
         if "outer" in getattr(structure, sublayer):
             kinds.append("norm")
-    step = frame.height / (len(kinds) + 1)
-    marks = [Slot(STREAM, frame.bottom - step * place, 34, 7) for place in range(1, len(kinds) + 1)]
+    places = max(len(kinds), 2) if structure.block_skip else len(kinds)  # so that the way around has room below the last norm
+    step = frame.height / (places + 1)
+    marks = [Slot(STREAM, frame.top + step * place, 34, 7) for place in range(len(kinds), 0, -1)]
     skip = []
     if structure.block_skip:
         last_addition = frame.top + step * (1.5 if "outer" in structure.feed_forward else 0.5)  # below the last norm
