@@ -9,7 +9,7 @@ from typing import Any
 from core.data_tasks import TASKS, Task
 from core.drawing.equations import ends, equations, jacobian, latex
 from core.drawing.words import describe, which
-from core.placement.design import ordered
+from core.placement.design import sort_sites
 from core.placement.record import Placement
 from core.runs.config import RunConfig
 from core.runs.file import Run
@@ -103,8 +103,8 @@ def blocks(placement: Placement) -> list[dict[str, Any]]:
             {
                 "first": equation.first,
                 "last": equation.last,
-                "attention": ordered(structure.attention),
-                "feed_forward": ordered(structure.feed_forward),
+                "attention": sort_sites(structure.attention),
+                "feed_forward": sort_sites(structure.feed_forward),
                 "head_norms": sorted(structure.head_norms),
                 "equation": [latex(line) for line in equation.lines],
                 "jacobian": latex(derivative),

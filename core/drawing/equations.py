@@ -4,7 +4,7 @@ What is shown can be evaluated: `latex` and `value` take the same expression. Ev
 `{sublayer}.{part}`, as core.drawing.diagram names them.
 
 Glossary: x, h, x' the stream before, within and after a block; A, F the branches; N a norm, with its site where a sublayer has several;
-W_O, W_1, W_2 matrices, their biases left out; G a factor for each head; \phi the activation; J_f the Jacobian of f where the block has it.
+W_O, W_1, W_2 matrices, their biases left out; G a factor for each head; \phi the activation; J_f the Jacobian of f at what f is applied to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,18 +52,29 @@ class Product:
 Expression: TypeAlias = Factor | Sum | Product
 
 
+# Of each sublayer's branch: its letter, its operators before N_inner, and its projection after it.
+BRANCHES = {
+    "attention": ("A", [Factor("attention.branch.heads", r"\operatorname{heads}", True)], Factor("attention.branch.projection", "W_O")),
+    "feed_forward": (
+        "F",
+        [Factor("feed_forward.branch.hidden", "W_1"), Factor("feed_forward.branch.activation", r"\phi", True)],
+        Factor("feed_forward.branch.projection", "W_2"),
+    ),
+}
+
+
 class Equations(NamedTuple):
-    """What blocks first..last do, one line a sublayer and more; in LaTeX the symbols' values at this depth and the matrices' gains."""
+    """A segment, blocks first..last, written as equations."""
 
     first: int
     last: int
-    lines: list[list[Token]]
-    constants: list[str]
-    gains: list[str]
+    lines: list[list[Token]]  # attention, feed-forward, then head norms and the second stream where the segment has them
+    constants: list[str]  # LaTeX: the symbols' values at this depth
+    gains: list[str]  # LaTeX: how much larger matrices start than by default
 
 
 class Sublayer(NamedTuple):
-    """after = outer(stream before + branch before), each a list of operators in the order in which they are applied."""
+    """after = outer(stream(before) + branch(before)): each a list of operators, the one that is applied first at its start."""
 
     name: str
     before: str
@@ -71,6 +82,10 @@ class Sublayer(NamedTuple):
     stream: list[Factor]
     branch: list[Factor]
     outer: list[Factor]
+
+    @property
+    def argument(self) -> list[Token]:
+        return [(self.before, f"{self.name}.stream")]
 
 
 def tokens(expression: Expression) -> list[Token]:
@@ -106,154 +121,151 @@ def times(left: Any, right: Any) -> Any:
 
 
 def equations(placement: Placement, layers: int) -> list[Equations]:
-    """The equation of each run of blocks of equal structure, bottom first."""
+    """The equations of each segment, bottom first."""
     first, found = 1, []
-    for structure, run in placement.segments(layers):
-        both = sublayers(run)
+    for structure, segment in placement.segments(layers):
+        both = sublayers(segment)
         lines = [equation(one, structure.block_skip and one.name == "feed_forward") for one in both]
         if structure.head_norms:
-            normed = [rf"{name[0]} \leftarrow N_{name[0]}({name[0]})" for name in get_args(Matrix) if name in structure.head_norms]
-            lines.append([(r",\ ".join([*normed, r"\text{in each head}"]), "attention.branch")])
+            changes = [rf"{name[0]} \leftarrow N_{name[0]}({name[0]})" for name in get_args(Matrix) if name in structure.head_norms]
+            lines.append([(r",\ ".join([*changes, r"\text{in each head}"]), "attention.branch")])
         if placement.dual_stream:
-            written = [token for one in both for token in ((" + ", None), *applied(one.branch, stream(one)))]
+            written = [token for one in both for token in ((" + ", None), *apply(one.branch, one.argument))]
             lines.append([("r' = r", None), *written])
-        found.append(Equations(first, first + len(run) - 1, lines, constants(run), gains(run)))
-        first += len(run)
+        found.append(Equations(first, first + len(segment) - 1, lines, scale_lines(segment), gain_lines(segment)))
+        first += len(segment)
     return found
 
 
 def ends(placement: Placement) -> list[list[Token]]:
     """What precedes the first block and what follows the last: e is the embedding, y what the output matrix reads."""
 
-    def normed(name: str, has: bool, argument: Token) -> list[Token]:
+    def norm(name: str, present: bool, argument: Token) -> list[Token]:
         part = f"stack.{name}"
-        return [("N(", part), argument, (")", part)] if has else [argument]
+        return [("N(", part), argument, (")", part)] if present else [argument]
 
-    before: list[Token] = [("x_0 = ", None), *normed("embedding_norm", placement.embedding_norm, ("e", "stack.embedding"))]
+    before: list[Token] = [("x_0 = ", None), *norm("embedding_norm", placement.embedding_norm, ("e", "stack.embedding"))]
     read: Token = ("y", "stack.head")
     if placement.dual_stream:
-        dual = normed("final_norm", placement.final_norm, ("r_L", "stack.dual"))
+        dual = norm("final_norm", placement.final_norm, ("r_L", "stack.dual"))
         return [before, [("r_0", "stack.dual"), (" = x_0", None)], [read, (" = x_L", None), (" + ", "stack.add"), *dual]]
-    return [before, [read, (" = ", None), *normed("final_norm", placement.final_norm, ("x_L", None))]]
+    return [before, [read, (" = ", None), *norm("final_norm", placement.final_norm, ("x_L", None))]]
 
 
 def jacobian(placement: Placement, layers: int) -> list[Expression]:
-    """dx'/dx of a block of each run of `equations`: the feed-forward sublayer's factors times the attention's."""
+    """dx'/dx of a block of each segment, as in `equations`: the feed-forward sublayer's factors times the attention's."""
     found: list[Expression] = []
-    for structure, run in placement.segments(layers):
-        attention, feed_forward = sublayers(run)
-        through = product(total(feed_forward, run), *attention.outer, total(attention, run))
+    for structure, segment in placement.segments(layers):
+        attention, feed_forward = sublayers(segment)
+        through = product(total(feed_forward, segment), *attention.outer, total(attention, segment))
         if structure.block_skip:
-            through = Sum((identity("feed_forward.block_skip", run), through), "feed_forward.add")
+            through = Sum((identity("feed_forward.block_skip", segment), through), "feed_forward.add")
         found.append(product(*feed_forward.outer, through))
     return found
 
 
-def total(one: Sublayer, run: list[BlockSpec]) -> Sum:
-    return Sum((product(*one.stream, identity(f"{one.name}.stream", run)), product(*reversed(one.branch))), f"{one.name}.add")
+def total(one: Sublayer, segment: list[BlockSpec]) -> Sum:
+    """The derivative of a sublayer's sum: of the stream and of the branch by what the sublayer reads."""
+    return Sum((product(*one.stream, identity(f"{one.name}.stream", segment)), product(*reversed(one.branch))), f"{one.name}.add")
 
 
 def product(*factors: Expression) -> Expression:
     return factors[0] if len(factors) == 1 else Product(factors)
 
 
-def identity(name: str, run: list[BlockSpec]) -> Factor:
-    marked = all(block.identity_path for block in run)
+def identity(name: str, segment: list[BlockSpec]) -> Factor:
+    marked = all(block.identity_path for block in segment)
     return Factor(name, IDENTITY_PATH if marked else "I")
 
 
 def equation(one: Sublayer, skip: bool) -> list[Token]:
     plus = (" + ", f"{one.name}.add")
     skipped: list[Token] = [("x", f"{one.name}.block_skip"), plus] if skip else []
-    added = [*skipped, *applied(one.stream, stream(one)), plus, *applied(one.branch, stream(one))]
-    return [(f"{one.after} = ", None), *applied(one.outer, added)]
+    added = [*skipped, *apply(one.stream, one.argument), plus, *apply(one.branch, one.argument)]
+    return [(f"{one.after} = ", None), *apply(one.outer, added)]
 
 
-def stream(one: Sublayer) -> list[Token]:
-    return [(one.before, f"{one.name}.stream")]
-
-
-def applied(factors: list[Factor], argument: list[Token]) -> list[Token]:
+def apply(factors: list[Factor], argument: list[Token]) -> list[Token]:
+    """The operators around the argument, the first of the list innermost."""
     for factor in factors:
         opening, closing = ("(", [(")", factor.part)]) if factor.function else (" ", [])
         argument = [(factor.symbol + opening, factor.part), *argument, *closing]
     return argument
 
 
-def sublayers(run: list[BlockSpec]) -> tuple[Sublayer, Sublayer]:
-    """The attention and the feed-forward sublayer of a run's blocks."""
-    structure = run[0].structure
+def sublayers(segment: list[BlockSpec]) -> tuple[Sublayer, Sublayer]:
+    """The attention and the feed-forward sublayer of a segment's blocks."""
+    return sublayer(segment, "attention", "x", "h"), sublayer(segment, "feed_forward", "h", "x'")
+
+
+def sublayer(segment: list[BlockSpec], name: str, before: str, after: str) -> Sublayer:
+    structure = segment[0].structure
+    letter, inside, projection = BRANCHES[name]
     several = max(len(structure.attention), len(structure.feed_forward)) > 1
-    symbols = scales(run)
-
-    def scale(name: str, field: str) -> list[Factor]:
-        return [Factor(name, symbols[field][0])] if field in symbols else []
-
-    def sublayer(name: str, before: str, after: str, letter: str, inside: list[Factor], projection: Factor) -> Sublayer:
-        sites = structure.attention if name == "attention" else structure.feed_forward
-
-        def norm(site: Site) -> list[Factor]:
-            symbol = rf"N_{{\text{{{site}}}}}" if several else "N"
-            return [Factor(f"{name}.{site}", symbol, True)] if site in sites else []
-
-        inner = norm("inner")
-        if name == "attention" and structure.head_gain:
-            inner = [Factor("attention.head_gain", "G"), *inner]
-        # a branch is taken apart only where something sits inside it
-        branch = [*inside, *inner, projection] if inner else [Factor(f"{name}.branch", letter, True)]
-        gate = scale(f"{name}.gate", "gate")
-        if structure.learned_gate == "vector":
-            gate = [Factor(f"{name}.gate", rf"\operatorname{{diag}}(g_{letter})")]
-        branch = [*norm("input"), *scale(f"{name}.scale", "input_scale"), *branch, *norm("output"), *gate]
-        alpha = scale(f"{name}.alpha", "alpha")
-        if structure.profiled:
-            alpha = [Factor(f"{name}.alpha", rf"\operatorname{{diag}}(\omega_{letter})")]
-        return Sublayer(name, before, after, alpha, branch, norm("outer"))
-
-    heads = [Factor("attention.branch.heads", r"\operatorname{heads}", True)]
-    hidden = [Factor("feed_forward.branch.hidden", "W_1"), Factor("feed_forward.branch.activation", r"\phi", True)]
-    return (
-        sublayer("attention", "x", "h", "A", heads, Factor("attention.branch.projection", "W_O")),
-        sublayer("feed_forward", "h", "x'", "F", hidden, Factor("feed_forward.branch.projection", "W_2")),
+    sites = getattr(structure, name)
+    norms = {
+        site: [Factor(f"{name}.{site}", rf"N_{{\text{{{site}}}}}" if several else "N", True)] if site in sites else []
+        for site in get_args(Site)
+    }
+    symbols = scales(segment)
+    alpha, scale, gate = (
+        [Factor(f"{name}.{part}", symbols[field][0])] if field in symbols else []
+        for part, field in (("alpha", "alpha"), ("scale", "input_scale"), ("gate", "gate"))
     )
+    if structure.learned_gate == "vector":
+        gate = [Factor(f"{name}.gate", rf"\operatorname{{diag}}(g_{letter})")]
+    if structure.profiled:
+        alpha = [Factor(f"{name}.alpha", rf"\operatorname{{diag}}(\omega_{letter})")]
+    inner = norms["inner"]
+    if name == "attention" and structure.head_gain:
+        inner = [Factor("attention.head_gain", "G"), *inner]
+    # a branch is taken apart only where something sits inside it
+    branch = [*inside, *inner, projection] if inner else [Factor(f"{name}.branch", letter, True)]
+    return Sublayer(name, before, after, alpha, [*norms["input"], *scale, *branch, *norms["output"], *gate], norms["outer"])
 
 
-def scales(run: list[BlockSpec]) -> dict[str, tuple[str, str]]:
-    """The symbol and the value, in LaTeX, of each scale that the equation has: a learned one, or one that is not 1 everywhere."""
+def scales(segment: list[BlockSpec]) -> dict[str, tuple[str, str]]:
+    """By field the symbol and the value, in LaTeX, of each scale in the equation: of one that is learned, or not 1 in every block."""
     found = {}
     for field, symbol in SCALES.items():
-        values = [getattr(block, field) for block in run]
-        learned = run[0].structure.learned_gate if field == "gate" else None
+        values = [getattr(block, field) for block in segment]
+        learned = segment[0].structure.learned_gate if field == "gate" else None
         if learned or set(values) != {1.0}:
             indexed = f"{symbol}_l" if len(set(values)) > 1 else symbol
-            found[field] = (indexed, span(values) + (r"\ \text{at first}" if learned else ""))
+            found[field] = (indexed, range_latex(values) + (r"\ \text{at first}" if learned else ""))
     return found
 
 
-def constants(run: list[BlockSpec]) -> list[str]:
+def scale_lines(segment: list[BlockSpec]) -> list[str]:
     """The values of the scales and of G, as far as the equation has them."""
-    structure = run[0].structure
+    structure = segment[0].structure
     vectors = {"gate": "g_A = g_F"} if structure.learned_gate == "vector" else {}
-    lines = [f"{vectors.get(field, symbol)} = {value}" for field, (symbol, value) in scales(run).items()]
-    lines += [r"G = I\ \text{at first}"] * structure.head_gain
-    return lines + [PROFILED] * structure.profiled
+    lines = [f"{vectors.get(field, symbol)} = {value}" for field, (symbol, value) in scales(segment).items()]
+    if structure.head_gain:
+        lines.append(r"G = I\ \text{at first}")
+    if structure.profiled:
+        lines.append(PROFILED)
+    return lines
 
 
-def gains(run: list[BlockSpec]) -> list[str]:
-    """How many times as large as usual matrices start, those of equal gains together."""
+def gain_lines(segment: list[BlockSpec]) -> list[str]:
+    """By which factor matrices start larger than by default; those of equal factors share a line."""
     found: dict[tuple[float, ...], list[str]] = {}
     for matrix, symbol in MATRICES.items():
-        found.setdefault(tuple(dict(block.init_gain).get(matrix, 1.0) for block in run), []).append(symbol)
-    return [rf"{', '.join(symbols)}\ \text{{start times}}\ {span(gains)}" for gains, symbols in found.items() if set(gains) != {1.0}]
+        found.setdefault(tuple(dict(block.init_gain).get(matrix, 1.0) for block in segment), []).append(symbol)
+    return [rf"{', '.join(symbols)}\ \text{{start times}}\ {range_latex(gains)}" for gains, symbols in found.items() if set(gains) != {1.0}]
 
 
-def span(values: Sequence[float]) -> str:
-    """One number, or the first and the last block's."""
-    shown = [number(value) for value in values]
-    return shown[0] if len(set(values)) == 1 else r",\ ".join([shown[0], *[r"\ldots"] * (len(shown) > 2), shown[-1]])
+def range_latex(values: Sequence[float]) -> str:
+    """One number where all are equal, else that of the first and that of the last block."""
+    first, last = number_latex(values[0]), number_latex(values[-1])
+    if len(set(values)) == 1:
+        return first
+    return rf"{first},\ \ldots,\ {last}" if len(values) > 2 else rf"{first},\ {last}"
 
 
-def number(value: float) -> str:
+def number_latex(value: float) -> str:
+    """Four digits, with a power of ten where `g` would write an exponent."""
     mantissa, _, exponent = f"{value:.4g}".partition("e")
     if not exponent:
         return mantissa

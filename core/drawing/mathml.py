@@ -12,11 +12,17 @@ THIN_SPACE = '<mspace width="0.17em"/>'
 
 
 def math(line: list[Token]) -> str:
-    """A formula whose rows have the data-part of what they belong to: an element for each factor of a product, so that lines can break."""
+    """The line as one MathML element for each factor of a product, so that it can break between them.
+
+    A token becomes a row that has its part as data-part. A token of a space alone, outside parentheses, parts two factors.
+    """
     factors, depth = [""], 0
     for latex, part in line:
-        depth += (latex == "(") - (latex == ")" and part is None)
-        if not latex.strip() and not depth:
+        if latex == "(":
+            depth += 1
+        elif latex == ")" and part is None:  # that of a sum; one that closes a norm's argument has the norm's part
+            depth -= 1
+        if not latex.strip() and depth == 0:
             factors.append("")
         else:
             factors[-1] += f'<mrow data-part="{escape(part)}">{row(latex)}</mrow>' if part else row(latex)
@@ -25,6 +31,7 @@ def math(line: list[Token]) -> str:
 
 @cache
 def row(latex: str) -> str:
+    """What stands in a row: the converted LaTeX without its math element."""
     if not latex.strip():
         return THIN_SPACE
     found = re.fullmatch(r"<math[^>]*>(.*)</math>", convert(latex), re.DOTALL)

@@ -2,7 +2,7 @@
 
 custom:attn=input+output,ffn=outer,alpha=1.5,gate=0.1,learned=vector,gain=0.5
 
-Both sublayers' sites are always there; what has its usual value is left out, so that one design has one text.
+Both sublayers' sites are always written; any other part only where it differs from its default. So one design has one text.
 """
 
 import re
@@ -19,7 +19,7 @@ LEARNED: tuple[Literal["scalar", "vector"], ...] = ("scalar", "vector")
 
 
 class DesignError(ValueError):
-    """A text that describes no placement; it says what there must be, to follow the text that was given."""
+    """A text that describes no placement. The message says what is wrong with which part; whoever shows it writes the text before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Design:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises DesignError."""
+        """The design that a text describes, with or without the prefix. Raises DesignError."""
         values: dict[str, Any] = {}
         for part in text.removeprefix(DESIGN).split(","):
             name, _, value = part.strip().partition("=")
@@ -46,16 +46,17 @@ class Design:
 
     @classmethod
     def like(cls, block: BlockSpec) -> Self:
-        """The design that comes nearest to a block."""
+        """The nearest design to a block: its gain is that of the block's mlp_out."""
         structure = block.structure
         gain = dict(block.init_gain).get("mlp_out", 1.0)
         return cls(structure.attention, structure.feed_forward, block.alpha, block.gate, structure.learned_gate, gain)
 
     @property
     def text(self) -> str:
-        parts = [f"{name}={'+'.join(ordered(getattr(self, name))) or 'none'}" for name in ("attn", "ffn")]
+        parts = [f"{name}={'+'.join(sort_sites(getattr(self, name))) or 'none'}" for name in ("attn", "ffn")]
         parts += [f"{name}={plain_text(value)}" for name in ("alpha", "gate", "gain") if (value := getattr(self, name)) != 1]
-        parts += [f"learned={self.learned}"] if self.learned else []
+        if self.learned:
+            parts.append(f"learned={self.learned}")
         return DESIGN + ",".join(parts)
 
     def placement(self) -> Placement:
@@ -79,8 +80,8 @@ def placement_of(name: str) -> Placement:
     return Design.parse(name).placement() if is_design(name) else PLACEMENTS[name]
 
 
-def changed_part(name: str, field: str, value: Any) -> str:
-    """The design of this name with one part changed; a name of the table stays as it is."""
+def with_part(name: str, field: str, value: Any) -> str:
+    """The text of a design with one field changed. A name of the table is returned as it is."""
     return replace(Design.parse(name), **{field: value}).text if is_design(name) else name
 
 
@@ -88,16 +89,17 @@ def is_design(name: str) -> bool:
     return name.startswith(DESIGN)
 
 
-def ordered(sites: Sites) -> list[Site]:
+def sort_sites(sites: Sites) -> list[Site]:
+    """In the order in which a sublayer's signal passes them."""
     return [site for site in get_args(Site) if site in sites]
 
 
 def read_sites(name: str, text: str) -> Sites:
     if text == "none":
         return frozenset()
-    said = re.split(r"[+\s]+", text)  # an address that was typed has spaces for its plus signs
-    sites: list[Site] = [site for site in get_args(Site) if site in said]
-    if len(sites) != len(said):
+    words = re.split(r"[+\s]+", text)  # an address that was typed has spaces for its plus signs
+    sites: list[Site] = [site for site in get_args(Site) if site in words]
+    if len(sites) != len(words):
         raise DesignError(f"its {name} is {shown(text)} and must be none, or some of {', '.join(get_args(Site))} joined by +")
     return frozenset(sites)
 

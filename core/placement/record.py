@@ -8,7 +8,7 @@ applied to the attention and to the feed-forward sublayer of each block. A few p
 a second way for the block's input, a norm on the embedding, a second stream. The forward pass, the initialization and everything that
 is shown of a placement read the record below; a new placement is one entry of PLACEMENTS.
 
-Glossary: L blocks; l = 1..L the index of a block.
+Glossary: L blocks; l = 1..L the index of a block; a segment is blocks of equal structure that follow each other.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class BlockSpec:
 class Stack:
     """What of all blocks, and around them, must be known to compile them."""
 
-    segments: tuple[tuple[Structure, int], ...]  # runs of blocks of equal structure, bottom first
+    segments: tuple[tuple[Structure, int], ...]  # (structure, number of blocks), bottom first
     embedding_norm: bool = False
     dual_stream: bool = False
 
@@ -75,21 +75,21 @@ class Placement:
     used_by: str
     trap: str  # what is easily got wrong about it
     embedding_norm: bool = False  # x_0 is the normalized embedding
-    revision: int = 0  # raised when this placement's mathematics changes: it enters the key of its own runs alone
     dual_stream: bool = False  # a second stream only adds up what the branches write; the head reads x_L + N(it), N the final norm
+    revision: int = 0  # raised when this placement's mathematics changes; it enters the key of its own runs alone
 
     def stack(self, layers: int) -> Stack:
-        segments = tuple((structure, len(run)) for structure, run in self.segments(layers))
+        segments = tuple((structure, len(segment)) for structure, segment in self.segments(layers))
         return Stack(segments, self.embedding_norm, self.dual_stream)
 
     def segments(self, layers: int) -> list[tuple[Structure, list[BlockSpec]]]:
-        """The blocks, bottom first, in runs of equal structure: each run is one scan."""
+        """The segments, bottom first, each with its blocks: the engine scans over one segment after the other."""
         blocks = [self.block(layer, layers) for layer in range(1, layers + 1)]
-        return [(structure, list(run)) for structure, run in groupby(blocks, key=lambda block: block.structure)]
+        return [(structure, list(segment)) for structure, segment in groupby(blocks, key=lambda block: block.structure)]
 
     def identity_path(self, layers: int) -> bool:
         """Whether x_0 reaches the end of the stack, on one of its streams, without passing a norm or a scale."""
-        return self.dual_stream or all(block.identity_path for _, run in self.segments(layers) for block in run)
+        return self.dual_stream or all(block.identity_path for _, segment in self.segments(layers) for block in segment)
 
 
 BRANCH = ("value", "attention_output", "mlp_in", "mlp_out")  # the matrices that a branch's output is linear in
@@ -97,6 +97,7 @@ OUTPUTS = ("attention_output", "mlp_out")
 
 
 def gains(matrices: tuple[str, ...], gain: float) -> tuple[tuple[str, float], ...]:
+    """The same gain for each matrix, as BlockSpec.init_gain has it."""
     return tuple((matrix, gain) for matrix in matrices)
 
 
@@ -106,5 +107,5 @@ def same_sites(*sites: Site) -> Structure:
 
 
 def uniform(structure: Structure) -> Blocks:
-    """Every block alike, without scales."""
+    """Every block has this structure, and no scales."""
     return lambda layer, layers: BlockSpec(structure)

@@ -53,7 +53,7 @@ PLACEMENTS: dict[str, Placement] = {
             source="Vaswani et al. 2017, Attention Is All You Need",
             arxiv="1706.03762",
             used_by="the original Transformer, GPT-1, BERT",
-            trap="Its last norm makes a final norm nearly idle; without warmup it often does not learn at all.",
+            trap="Its last norm makes a final norm almost redundant; without warmup it often does not learn at all.",
         ),
         Placement(
             name="none",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from core.placement.design import changed_part, is_design, placement_of
+from core.placement.design import is_design, placement_of, with_part
 from core.runs.config import RunConfig, conflicts, legal, limits
 from core.runs.labels import labels
 from core.runs.presets import ARTICLE
@@ -73,7 +73,7 @@ class Comparison:
         """With one part of a design changed, of one run as `edit` has it, or of all runs that have a design."""
         meant = self.meant(slot, everywhere).items()
         return replace(
-            self, runs=self.runs | {slot: edited(run, "placement", changed_part(run.placement, part, value)) for slot, run in meant}
+            self, runs=self.runs | {slot: edited(run, "placement", with_part(run.placement, part, value)) for slot, run in meant}
         )
 
     def meant(self, slot: int | None, everywhere: bool) -> dict[int, RunConfig]:

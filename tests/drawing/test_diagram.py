@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from core.drawing.diagram.block import SLOTS, View, block_svg
-from core.drawing.diagram.shapes import PALETTE, WIDEST, WIDTH, Theme, png, resolved
+from core.drawing.diagram.shapes import PALETTE, WIDEST, WIDTH, Theme, png, resolve_colours
 from core.drawing.diagram.stack import stack_svg
-from core.drawing.words import alike, describe
+from core.drawing.words import describe, likeness_text
 from core.lenses.backward import bands, percents
 from core.placement.record import BlockSpec, Placement, Site, Structure
 from core.placement.table import PLACEMENTS, POST, PRE
@@ -34,7 +34,7 @@ structures = st.builds(Structure, sites, sites, st.sampled_from([None, "scalar",
 number = st.sampled_from(NUMBERS)
 gains = st.sampled_from([(), (("value", 0.5), ("mlp_out", 2.0))])
 specs = st.builds(BlockSpec, structures, number, number, number, gains)
-few = st.builds(BlockSpec, st.sampled_from([PRE, POST]), st.sampled_from([1.0, 2.0]))  # so that runs have more than one block
+few = st.builds(BlockSpec, st.sampled_from([PRE, POST]), st.sampled_from([1.0, 2.0]))  # so that segments have more than one block
 stacks = st.builds(
     lambda blocks, final, embedding, dual: replace(
         PLACEMENTS["pre"],
@@ -233,28 +233,30 @@ def check_view_of_stack(placement: Placement, layers: int, view: View) -> None:
     drawing = stack_svg(placement, layers, view)
     check_text(fromstring(drawing))
     drawn = parts(drawing)
-    runs, first = {}, 1
-    for _, run in placement.segments(layers):
-        runs[f"stack.blocks_{first}"] = (first, run)
-        first += len(run)
+    segments, first = {}, 1
+    for _, segment in placement.segments(layers):
+        segments[f"stack.blocks_{first}"] = (first, segment)
+        first += len(segment)
     optional = {
         "stack.embedding_norm": placement.embedding_norm,
         "stack.final_norm": placement.final_norm,
         "stack.dual": placement.dual_stream,
         "stack.add": placement.dual_stream,
     }
-    assert drawn.keys() == runs.keys() | {"stack.embedding", "stack.head"} | {name for name, has in optional.items() if has}
-    whole = {name for name, (_, run) in runs.items() if all(block.identity_path for block in run)}
+    assert drawn.keys() == segments.keys() | {"stack.embedding", "stack.head"} | {name for name, has in optional.items() if has}
+    whole = {name for name, (_, segment) in segments.items() if all(block.identity_path for block in segment)}
     assert with_identity(drawn) == whole | {name for name in ("stack.dual",) if placement.dual_stream}
     beyond = [line for line in fromstring(drawing) if "identity" in line.get("class", "")]
-    assert len(beyond) == (list(runs)[-1] in whole), "from the last block to what follows"
-    for name, (first, run) in runs.items():
-        words = f"Blocks {first} to {first + len(run) - 1}" if len(run) > 1 else f"Block {first}"
+    assert len(beyond) == (list(segments)[-1] in whole), "from the last block to what follows"
+    for name, (first, segment) in segments.items():
+        words = f"Blocks {first} to {first + len(segment) - 1}" if len(segment) > 1 else f"Block {first}"
         assert words in list(drawn[name].itertext())
-        structure = run[0].structure
+        structure = segment[0].structure
         assert len(shapes(drawn[name], "norm")) == ("outer" in structure.attention) + ("outer" in structure.feed_forward)
-        assert len(shapes(drawn[name], "scale")) == 2 * any(block.alpha != 1.0 or structure.profiled for block in run)
-        assert (b"H71q" in tostring(drawn[name])) == structure.block_skip
+        assert len(shapes(drawn[name], "scale")) == 2 * any(block.alpha != 1.0 or structure.profiled for block in segment)
+        around = re.search(r'd="M94 (\S+)H71q-9 0 -9 -9V(\S+)q', tostring(drawn[name], encoding="unicode"))
+        assert (around is not None) == structure.block_skip
+        assert around is None or float(around[1]) - 9 >= float(around[2]), "its two corners have room"
     assert ("∂ℓ/∂" in drawing) == (view == "backward")
     assert ("translate(94 -38) rotate(180)" in drawing) == (view == "backward"), "into the embedding"
 
@@ -271,7 +273,7 @@ def test_a_second_stream_has_its_name() -> None:
     [("pre", 3, "like all blocks"), ("mix", 2, "like blocks 1 to 2"), ("mix", 8, "like blocks 3 to 8"), ("keel", 1, "unlike all others")],
 )
 def test_a_block_is_told_which_it_is_like(name: str, layer: int, words: str) -> None:
-    assert alike(PLACEMENTS[name], layer, LAYERS) == words
+    assert likeness_text(PLACEMENTS[name], layer, LAYERS) == words
 
 
 @every_placement
@@ -328,7 +330,7 @@ def test_a_file_has_a_themes_own_colours(placement: Placement) -> None:
     for drawing in (block_svg(placement.block(1, LAYERS), "forward", placement.dual_stream), stack_svg(placement, LAYERS)):
         assert all(name in PALETTE for name in re.findall(r"var\(--lab-([\w-]+), #", drawing))
         for theme in THEMES:
-            fixed = resolved(drawing, theme)
+            fixed = resolve_colours(drawing, theme)
             assert "var(" not in fixed
             assert set(re.findall(r'"(#\w+)"', fixed)) <= {colours[theme] for colours in PALETTE.values()}
 

@@ -50,7 +50,7 @@ def made_up(*specs: BlockSpec, **around: bool) -> Placement:
 
 
 def lines(placement: Placement, layers: int = LAYERS) -> list[list[str]]:
-    return [[equations.latex(line) for line in run.lines] for run in equations.equations(placement, layers)]
+    return [[equations.latex(line) for line in segment.lines] for segment in equations.equations(placement, layers)]
 
 
 def jacobians(placement: Placement, layers: int = LAYERS) -> list[str]:
@@ -139,8 +139,8 @@ def holds(expression: equations.Expression, spec: BlockSpec) -> None:
 @pytest.mark.parametrize("name", list(PLACEMENTS))
 def test_the_jacobian_that_is_shown_is_the_blocks(name: str) -> None:
     placement = PLACEMENTS[name]
-    for (_, run), expression in zip(placement.segments(LAYERS), equations.jacobian(placement, LAYERS), strict=True):
-        holds(expression, run[-1])
+    for (_, segment), expression in zip(placement.segments(LAYERS), equations.jacobian(placement, LAYERS), strict=True):
+        holds(expression, segment[-1])
 
 
 @settings(max_examples=40)
@@ -165,21 +165,21 @@ def test_the_jacobians_of_the_three_classics() -> None:
 def test_every_part_of_the_record_is_in_the_equation() -> None:
     structure = Structure(frozenset(get_args(Site)), frozenset({"outer"}), "vector", frozenset({"key", "query"}), True, True)
     spec = BlockSpec(structure, alpha=2.0, gate=1e-5, input_scale=0.5, init_gain=(("mlp_in", 3.0), ("query", 3.0), ("value", 0.1)))
-    (run,) = equations.equations(made_up(spec, dual_stream=True), 1)
+    (segment,) = equations.equations(made_up(spec, dual_stream=True), 1)
     written = r"\operatorname{diag}(g_A) N_{\text{output}}(W_O N_{\text{inner}}(G \operatorname{heads}(s N_{\text{input}}(x))))"
-    assert [equations.latex(line) for line in run.lines] == [
+    assert [equations.latex(line) for line in segment.lines] == [
         rf"h = N_{{\text{{outer}}}}(\alpha x + {written})",
         r"x' = N_{\text{outer}}(x + \alpha h + \operatorname{diag}(g_F) F(s h))",
         r"q \leftarrow N_q(q),\ k \leftarrow N_k(k),\ \text{in each head}",
         rf"r' = r + {written} + \operatorname{{diag}}(g_F) F(s h)",
     ]
-    assert run.constants == [
+    assert segment.constants == [
         r"\alpha = 2",
         "s = 0.5",
         r"g_A = g_F = 10^{-5}\ \text{at first}",
         r"G = I\ \text{at first}",
     ]
-    assert run.gains == [r"W_Q, W_1\ \text{start times}\ 3", r"W_V\ \text{start times}\ 0.1"]
+    assert segment.gains == [r"W_Q, W_1\ \text{start times}\ 3", r"W_V\ \text{start times}\ 0.1"]
 
 
 def test_the_numbers_at_twelve_blocks() -> None:
@@ -190,9 +190,9 @@ def test_the_numbers_at_twelve_blocks() -> None:
     assert rezero.constants == [r"g = 0\ \text{at first}"]
 
 
-def test_runs_of_unlike_blocks_are_told_apart() -> None:
+def test_unlike_segments_are_told_apart() -> None:
     mix = equations.equations(PLACEMENTS["mix"], LAYERS)
-    assert [(run.first, run.last) for run in mix] == [(1, 3), (4, 12)]
+    assert [(segment.first, segment.last) for segment in mix] == [(1, 3), (4, 12)]
     assert jacobians(PLACEMENTS["mix"]) == jacobians(PLACEMENTS["post"]) + jacobians(PLACEMENTS["pre"])
 
 
@@ -212,8 +212,8 @@ def test_what_surrounds_the_blocks(name: str, expected: list[str]) -> None:
 @given(SPECS, SPECS)
 def test_the_identity_is_marked_exactly_where_the_record_has_an_identity_path(one: BlockSpec, other: BlockSpec) -> None:
     placement = made_up(one, other)
-    for (_, run), text in zip(placement.segments(2), jacobians(placement, 2), strict=True):
-        expected = 2 + run[0].structure.block_skip if all(spec.identity_path for spec in run) else 0
+    for (_, segment), text in zip(placement.segments(2), jacobians(placement, 2), strict=True):
+        expected = 2 + segment[0].structure.block_skip if all(spec.identity_path for spec in segment) else 0
         assert text.count(MARK) == expected
 
 
@@ -230,10 +230,10 @@ def test_without_its_branches_a_block_is_the_identity_exactly_where_that_is_mark
 
 @given(st.one_of(st.sampled_from(list(PLACEMENTS.values())), st.builds(made_up, SPECS, SPECS, dual_stream=st.booleans())))
 def test_every_piece_of_latex_is_balanced_and_names_a_part(placement: Placement) -> None:
-    runs = equations.equations(placement, 2)
-    shown = [*chain.from_iterable(run.lines for run in runs), *map(equations.tokens, equations.jacobian(placement, 2))]
+    segments = equations.equations(placement, 2)
+    shown = [*chain.from_iterable(segment.lines for segment in segments), *map(equations.tokens, equations.jacobian(placement, 2))]
     ends = equations.ends(placement)
-    texts = [*chain.from_iterable([*run.constants, *run.gains] for run in runs)]
+    texts = [*chain.from_iterable([*segment.constants, *segment.gains] for segment in segments)]
     for text in [*texts, *(text for line in [*shown, *ends] for text, _ in line)]:
         depths = np.cumsum([(letter == "{") - (letter == "}") for letter in text])
         assert depths.min() >= 0
@@ -247,8 +247,8 @@ def test_every_piece_of_latex_is_balanced_and_names_a_part(placement: Placement)
 
 @given(SPECS)
 def test_the_equation_and_the_jacobian_name_the_same_parts(spec: BlockSpec) -> None:
-    (run,), (expression,) = equations.equations(made_up(spec), 1), equations.jacobian(made_up(spec), 1)
-    named = [{part for _, part in line if part} for line in (list(chain(*run.lines[:2])), equations.tokens(expression))]
+    (segment,), (expression,) = equations.equations(made_up(spec), 1), equations.jacobian(made_up(spec), 1)
+    named = [{part for _, part in line if part} for line in (list(chain(*segment.lines[:2])), equations.tokens(expression))]
     assert named[0] == named[1]
     for sublayer, sites in (("attention", spec.structure.attention), ("feed_forward", spec.structure.feed_forward)):
         assert {part.removeprefix(f"{sublayer}.") for part in named[1] if part.startswith(sublayer)} & SITES == sites

@@ -18,8 +18,8 @@ def parts(line: list[Token]) -> list[str]:
 @pytest.mark.parametrize("name", PLACEMENTS)
 def test_every_formula_is_well_formed_and_names_its_parts_in_order(name: str) -> None:
     shown = equations(PLACEMENTS[name], 12)
-    lines = [line for run in shown for line in run.lines] + [tokens(expression) for expression in jacobian(PLACEMENTS[name], 12)]
-    lines += [[(latex, None)] for run in shown for latex in run.constants + run.gains]
+    lines = [line for segment in shown for line in segment.lines] + [tokens(expression) for expression in jacobian(PLACEMENTS[name], 12)]
+    lines += [[(latex, None)] for segment in shown for latex in segment.constants + segment.gains]
     for line in lines:
         tree = ElementTree.fromstring(f"<p>{math(line)}</p>")
         assert {formula.tag for formula in tree} == {"math"}

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -40,6 +41,13 @@ def test_a_share_is_of_squares() -> None:
 def test_the_second_way_of_a_block_carries_what_arrives_at_its_last_addition() -> None:
     found = ways(HISTORY, block("b2t"), 2).norm_s
     np.testing.assert_array_equal(found["feed_forward.block_skip"], HISTORY["feed_forward_stream_signal"][:, 1])
+
+
+def test_where_the_streams_factors_are_learned_the_second_ways_share_is_not_known() -> None:
+    spec = replace(block("b2t"), structure=replace(block("b2t").structure, profiled=True))
+    found = ways(HISTORY, spec, 2).share_s
+    assert np.isnan([found["feed_forward.block_skip"], found["attention.stream"]]).all()
+    assert np.isfinite(found["feed_forward.stream"]).all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

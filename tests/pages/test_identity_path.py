@@ -55,7 +55,7 @@ def words(page: Any) -> str:
 
 def test_it_opens_with_the_articles_two_placements(theory: Visits) -> None:
     page = theory()
-    assert (widget(page, "Placement").value, widget(page, "Beside it").value) == ("pre", "post")
+    assert (widget(page, "Placement").value, widget(page, "Compare with").value) == ("pre", "post")
     assert page.address == {}
     assert "yes, through the whole stack" in page.text
     assert "none through the whole stack" in page.text
@@ -72,10 +72,10 @@ def test_every_placement_can_be_looked_at(theory: Visits, name: str) -> None:
 
 def test_a_choice_is_in_the_address_and_what_is_usual_is_not(theory: Visits) -> None:
     page = theory()
-    put(page, "Beside it", "deepnorm")
+    put(page, "Compare with", "deepnorm")
     put(page, "Blocks", 48)
     assert page.address == {"right": "deepnorm", "layers": "48"}
-    put(page, "Beside it", "post")
+    put(page, "Compare with", "post")
     put(page, "Blocks", 12)
     assert page.address == {}
 
@@ -91,13 +91,13 @@ def test_the_block_and_the_final_norm_are_in_the_address_and_followed(theory: Vi
     assert "No norm follows" in words(page)
     put(page, "Blocks", 2)
     assert widget(page, "Drawn block").value == 2
-    put(page, "Final norm", "As usual")
+    put(page, "Final norm", "Default")
     assert page.address == {"left": "mix", "layers": "2"}
 
 
 def test_a_view_in_the_address_is_shown_and_exported(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     files: dict[str, Any] = {}
-    monkeypatch.setattr("pages.ui.identity_path.placements.file", lambda label, make, name, *_: files.update({name: make}))
+    monkeypatch.setattr("pages.ui.identity_path.placements.download", lambda label, make, name, *_: files.update({name: make}))
     page = theory(left="b2t", right="custom:attn=input,ffn=none", view="backward", slide="0.25", block="3")
     assert page.notices == []
     assert (component(page)["view"], component(page)["slide"], component(page)["drawn"]) == ("backward", 0.25, 3)
@@ -118,14 +118,14 @@ def test_a_design_is_taken_from_the_drawn_block_and_says_what_it_lacks(theory: V
 def test_going_back_shows_what_was_shown(theory: Visits) -> None:
     page = theory(right="deepnorm")
     page.go(right="keel")
-    assert widget(page, "Beside it").value == "keel"
+    assert widget(page, "Compare with").value == "keel"
     page.go()
-    assert widget(page, "Beside it").value == "post"
+    assert widget(page, "Compare with").value == "post"
 
 
 def test_a_design_grows_site_by_site(theory: Visits) -> None:
     page = theory()
-    put(page, "Beside it", "custom:attn=outer,ffn=outer")
+    put(page, "Compare with", "custom:attn=outer,ffn=outer")
     put(page, "Norms of attention", ["input", "output"])
     put(page, "Stream × α", 2.0)
     put(page, "g is", "scalar")
@@ -203,7 +203,7 @@ def test_the_articles_runs_are_measured_from_the_start(theory: Visits) -> None:
         for words in zip(shown["words"]["attention.stream"], shown["words"]["attention.branch"], strict=True):
             assert sum(int(word.removesuffix(" %")) for word in words) == 100
     assert len(page.charts) == 4
-    assert "Half of the directions come out at most" in page.text
+    assert "Half of all directions come out at" in page.text
     run_choice(page, 1).set_value("post~warmup-0.6666666666666666")
     page.look()
     assert page.address == {"view": "measured", "right_run": "post~warmup-0.6666666666666666"}
@@ -219,7 +219,7 @@ def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> N
     store.save(replace(made_run(SMALL), singular_values=np.full((2, 3, 16), 0.25, np.float32)))
     page.look()
     assert run_choice(page, 0).value == write_run(SMALL)
-    assert "come out at most **$0.25$ times** as long as they went in before training" in page.text
+    assert "come out at **$25$ %** of their length or less before training" in page.text
     put(page, "Final norm", "Off")
     assert measured(page, 1) is None
     assert page.app.get("page_link")[1].proto.query_string == "run1=peri~final_norm-false~layers-2"
@@ -233,7 +233,7 @@ def test_a_run_that_has_no_singular_values_says_so_beside_one_that_has(theory: V
 def test_a_run_in_the_address_that_is_not_stored_is_named_and_can_be_trained(theory: Visits) -> None:
     page = theory(right="peri", layers="2", right_run=write_run(SMALL))
     assert run_choice(page, 0).value == write_run(SMALL)
-    assert page.app.get("page_link")[1].label == "The run is not stored here. **Train it**"
+    assert page.app.get("page_link")[1].label == "No such run yet. **Train it**"
     assert measured(page, 1) is None
     assert component(page)["sides"][1]["train"] == write_run(SMALL)
 
@@ -250,12 +250,12 @@ def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
     assert shown["share"]["attention.stream"][-1] is None
     assert None not in shown["share"]["feed_forward.stream"]
     assert shown["label"].endswith(", diverged")
-    assert "and **no number of times** after it" in page.text
+    assert "and at **an unknown length** after it" in page.text
 
 
 def test_what_is_exported_has_the_shares_of_the_step(theory: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     files: dict[str, Any] = {}
-    monkeypatch.setattr("pages.ui.identity_path.placements.file", lambda label, make, name, *_: files.update({name: make}))
+    monkeypatch.setattr("pages.ui.identity_path.placements.download", lambda label, make, name, *_: files.update({name: make}))
     page = theory(view="measured", step="50")
     assert "pre-block-measured-step-50.svg" in files
     page.go(view="measured", step="777")
@@ -289,7 +289,7 @@ def test_a_stack_that_outgrows_numbers_spoils_nothing_beside_it(theory: Visits) 
     config = RunConfig("peri")
     store.save(replace(made_run(config), singular_values=spectra))
     page = theory(right="peri")
-    assert "at most **more times than can be written** as long" in page.text
+    assert "come out at **a length too large to be written** before training" in page.text
     domains = [json.loads(chart.spec)["layer"][1]["encoding"]["y"]["scale"]["domain"] for chart in page.charts[:2]]
     assert domains[0] == domains[1]
     assert max(domains[0]) < 100

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drawing.words import left_out
+from core.drawing.words import omissions_text
 from core.placement.design import MOST, Design, DesignError, placement_of
 from core.placement.record import BlockSpec, Site, Structure
 from core.placement.table import PLACEMENTS
@@ -26,10 +26,10 @@ def test_a_design_is_read_back_from_its_text(design: Design) -> None:
 
 @given(designs, st.integers(1, 96))
 def test_a_design_is_the_block_that_it_names_at_every_depth(design: Design, layers: int) -> None:
-    [(structure, run)] = placement_of(design.text).segments(layers)
+    [(structure, segment)] = placement_of(design.text).segments(layers)
     assert structure == Structure(design.attn, design.ffn, design.learned)
-    assert len(run) == layers
-    for block in run:
+    assert len(segment) == layers
+    for block in segment:
         assert (block.alpha, block.gate, dict(block.init_gain).get("value", 1.0)) == (design.alpha, design.gate, design.gain)
         assert Design.like(block) == design
 
@@ -46,12 +46,12 @@ def test_what_a_design_cannot_have_is_said(name: str, layer: int) -> None:
     placement = PLACEMENTS[name]
     design = Design.like(placement.block(layer, 12)).placement()
     same = design.stack(12) == placement.stack(12) and design.segments(12) == placement.segments(12)
-    assert (left_out(placement, layer, 12) == "") == same
+    assert (omissions_text(placement, layer, 12) == "") == same
 
 
 def test_it_is_said_by_name() -> None:
-    assert left_out(PLACEMENTS["keel"], 12, 12) == "This design is like block 12 of Keel, without what differs in block 1."
-    assert left_out(PLACEMENTS["residual_dual"], 3, 4) == "This design is like block 3 of ResiDual, without its second stream."
+    assert omissions_text(PLACEMENTS["keel"], 12, 12) == "This design is like block 12 of Keel, without what differs in block 1."
+    assert omissions_text(PLACEMENTS["residual_dual"], 3, 4) == "This design is like block 3 of ResiDual, without its second stream."
 
 
 def test_a_typed_address_has_spaces_for_plus_signs() -> None:

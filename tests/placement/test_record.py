@@ -43,7 +43,7 @@ def test_titles_tell_placements_apart() -> None:
 @pytest.mark.parametrize("name", PLACEMENTS)
 @pytest.mark.parametrize("layers", DEPTHS)
 def test_every_placement_describes_every_depth(name: str, layers: int) -> None:
-    blocks = [block for _, run in PLACEMENTS[name].segments(layers) for block in run]
+    blocks = [block for _, segment in PLACEMENTS[name].segments(layers) for block in segment]
     assert blocks == [PLACEMENTS[name].block(layer, layers) for layer in range(1, layers + 1)]
     for block in blocks:
         assert dict(block.init_gain).keys() <= MATRICES
@@ -57,9 +57,9 @@ def test_every_placement_describes_every_depth(name: str, layers: int) -> None:
 def test_the_articles_placements(name: str, attention_and_feed_forward: set[Site], final_norm: bool, identity_path: bool) -> None:
     placement = PLACEMENTS[name]
     for layers in DEPTHS:
-        [(structure, run)] = placement.segments(layers)
+        [(structure, segment)] = placement.segments(layers)
         assert structure == Structure(frozenset(attention_and_feed_forward), frozenset(attention_and_feed_forward))
-        assert run == [BlockSpec(structure)] * layers
+        assert segment == [BlockSpec(structure)] * layers
         assert placement.identity_path(layers) is identity_path
     assert placement.final_norm is final_norm
 
@@ -67,8 +67,8 @@ def test_the_articles_placements(name: str, attention_and_feed_forward: set[Site
 @given(st.lists(specs, min_size=1, max_size=12))
 def test_segments_are_the_blocks_in_order_cut_where_the_structure_changes(blocks: list[BlockSpec]) -> None:
     segments = placement_of(blocks).segments(len(blocks))
-    assert [block for _, run in segments for block in run] == blocks
-    assert all(block.structure == structure for structure, run in segments for block in run)
+    assert [block for _, segment in segments for block in segment] == blocks
+    assert all(block.structure == structure for structure, segment in segments for block in segment)
     assert all(before != after for (before, _), (after, _) in pairwise(segments))
 
 

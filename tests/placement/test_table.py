@@ -16,7 +16,7 @@ IDENTITY_PATHS = UNTOUCHED | {"rezero", "layerscale", "residual_dual"}
 
 
 def blocks(name: str, layers: int) -> list[BlockSpec]:
-    return list(chain.from_iterable(run for _, run in PLACEMENTS[name].segments(layers)))
+    return list(chain.from_iterable(segment for _, segment in PLACEMENTS[name].segments(layers)))
 
 
 @given(st.sampled_from(list(PLACEMENTS)), DEPTHS)

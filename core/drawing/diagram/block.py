@@ -10,6 +10,7 @@ from core.drawing.diagram.shapes import (
     WIDTH,
     Slot,
     arrow,
+    band,
     box,
     colour,
     lane,
@@ -19,9 +20,8 @@ from core.drawing.diagram.shapes import (
     path_label,
     svg,
     text,
-    way,
 )
-from core.drawing.words import MATRICES, NAMES, SITES, block_text, number
+from core.drawing.words import MATRICES, NAMES, SITES, block_text, number_text
 from core.placement.record import BlockSpec
 
 View = Literal["forward", "backward"]
@@ -61,37 +61,40 @@ SPANS = {"attention": (FOOT, SEAM - 0.5), "feed_forward": (SEAM, END - 18)}  # o
 def block_svg(spec: BlockSpec, view: View = "forward", dual: bool = False, bands: Mapping[str, tuple[float, str]] | None = None) -> str:
     """One block, from x at the bottom to x' at the top; the backward view has the same parts with the signal reversed.
 
-    `dual` adds the second stream, Placement.dual_stream; `bands` show by which ways the gradient comes: by part a share, and its words.
+    `dual` adds the second stream, Placement.dual_stream. `bands` have, by part, the share of the gradient that arrives by it, 0 to 1,
+    and this share in words, as core.lenses.backward.bands gives them.
     """
-    forward, plain = view == "forward", bands is None
+    forward = view == "forward"
     left = DUAL + 28 if dual else 8
     drawing = [
         f'<rect x="{left}" y="{END + 4:g}" width="{WIDTH - 8 - left}" height="{FOOT - 8 - END:g}" rx="14" fill="{colour("panel")}"/>'
     ]
-    drawing += ways(spec, dual, bands or {})
+    if bands:
+        drawing += draw_bands(spec, dual, bands)
     if spec.structure.block_skip:
-        drawing.append(block_skip(forward))
+        drawing.append(skip_part(forward))
     for sublayer in NAMES:
         if dual:
-            drawing.append(dual_stream(sublayer, spec, forward))
-        drawing.append(branch(sublayer, spec, forward))
+            drawing.append(dual_part(sublayer, spec, forward))
+        drawing.append(branch_part(sublayer, spec, forward))
         for name, (kind, label, title) in elements(sublayer, spec).items():
             size = 13.5 if name in SITES else 12
             drawn = box(SLOTS[sublayer][name], label, kind, size, jacobian=name in SITES and not forward)
             drawing.append(part(f"{sublayer}.{name}", f"{NAMES[sublayer]}: {title}", drawn))
         added = "the branch is added to the stream" if forward else "the gradient goes both ways, unchanged"
         drawing.append(part(f"{sublayer}.add", f"{NAMES[sublayer]}: {added}", node(SLOTS[sublayer]["add"], plus=forward)))
-        drawing.append(stream(sublayer, spec, forward, bold=plain))
+        drawing.append(stream_part(sublayer, spec, forward, bold=bands is None))
+    italic, signal = 'font-style="italic"', "" if forward else "∂ℓ/∂"
     for y, mark in ((FOOT + 12, ""), (END - 31, "′")):
-        for x, name in ((STREAM, "x"), *[(DUAL, "r")] * dual):
-            at_edge = x == DUAL and not forward  # where there is no room to its left
-            look = 'font-style="italic"' + ' text-anchor="start"' * at_edge
-            drawing.append(text(2 if at_edge else x, y, f"{'' if forward else '∂ℓ/∂'}{name}{mark}", 17, look=look))
-    drawing.append(
-        text(STREAM - 15, SLOTS["feed_forward"]["fork"].y, "h" if forward else "∂ℓ/∂h", 15, look='font-style="italic" text-anchor="end"')
-    )
+        drawing.append(text(STREAM, y, f"{signal}x{mark}", 17, look=italic))
+        if dual and forward:
+            drawing.append(text(DUAL, y, f"r{mark}", 17, look=italic))
+        elif dual:  # there is no room to the left of the column
+            drawing.append(text(2, y, f"{signal}r{mark}", 17, look=f'{italic} text-anchor="start"'))
+    drawing.append(text(STREAM - 15, SLOTS["feed_forward"]["fork"].y, f"{signal}h", 15, look=f'{italic} text-anchor="end"'))
     title = "One block" if forward else "One block, backward: the gradient of the loss ℓ passes the Jacobians J"
-    title += "" if plain else "; a band is as wide as the share of the gradient that arrives by it"
+    if bands is not None:
+        title += "; a band is as wide as the share of the gradient that arrives by it"
     return svg(END - 46, title, block_text(spec, dual), drawing)
 
 
@@ -109,7 +112,7 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
         "gate": (spec.gate, "what the branch writes, times"),
         "alpha": (spec.alpha, "the stream, times α ="),
     }
-    found |= {name: ("scale", f"× {number(by)}", f"{says} {number(by)}") for name, (by, says) in scales.items() if by != 1.0}
+    found |= {name: ("scale", f"× {number_text(by)}", f"{says} {number_text(by)}") for name, (by, says) in scales.items() if by != 1.0}
     if structure.profiled:
         found["alpha"] = (
             "scale",
@@ -117,12 +120,12 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
             "the stream, times a learned vector ω, at first the standard deviation of all branches below together",
         )
     if structure.learned_gate:
-        label, title = f"× {number(spec.gate)}, learned", f"what the branch writes, times a learned {structure.learned_gate}"
-        found["gate"] = ("scale", label, f"{title}, {number(spec.gate)} at first")
+        label, title = f"× {number_text(spec.gate)}, learned", f"what the branch writes, times a learned {structure.learned_gate}"
+        found["gate"] = ("scale", label, f"{title}, {number_text(spec.gate)} at first")
     return found
 
 
-def ways(spec: BlockSpec, dual: bool, bands: Mapping[str, tuple[float, str]]) -> Iterator[str]:
+def draw_bands(spec: BlockSpec, dual: bool, bands: Mapping[str, tuple[float, str]]) -> Iterator[str]:
     """The bands under the ways back from an addition to where they meet again; a second stream's gradient joins that of the branch."""
     for sublayer in NAMES:
         fork, add = SLOTS[sublayer]["fork"].y, SLOTS[sublayer]["add"].y
@@ -131,14 +134,15 @@ def ways(spec: BlockSpec, dual: bool, bands: Mapping[str, tuple[float, str]]) ->
         branch = f"M{BRANCH} {split(sublayer).y:g}{down}" if dual else f"M{STREAM} {add:g}H{BRANCH - 9}q9 0 9 9{down}"
         around = f"M{STREAM} {add:g}H{ASIDE + 9}q-9 0 -9 9V{INPUT.y - 9:g}q0 9 9 9H{STREAM}"
         left = 'text-anchor="end"'
-        paths = {
+        paths = {  # where each band runs, and where its words stand
             "stream": (f"M{STREAM} {add:g}V{fork:g}", STREAM - 15, beside, left),
             "branch": (branch, (STREAM + BRANCH - NORM[0] / 2) / 2, fork - 20, ""),
             "block_skip": (around, ASIDE - 14, BESIDE, left),
         }
         for name, (path, x, y, look) in paths.items():
-            if (part := f"{sublayer}.{name}") in bands:
-                yield way(part, path, *bands[part], x, y, look, identity=name == "stream" and spec.identity_path)
+            way = f"{sublayer}.{name}"
+            if way in bands:
+                yield band(way, path, *bands[way], x, y, look, identity=name == "stream" and spec.identity_path)
 
 
 def split(sublayer: str) -> Slot:
@@ -146,7 +150,7 @@ def split(sublayer: str) -> Slot:
     return Slot(BRANCH, SLOTS[sublayer]["add"].y + 12, 14, 14)
 
 
-def stream(sublayer: str, spec: BlockSpec, forward: bool, bold: bool) -> str:
+def stream_part(sublayer: str, spec: BlockSpec, forward: bool, bold: bool) -> str:
     """The stream past one sublayer. It is drawn last: an identity passes over the plus, anything else stops at what stands on it."""
     slots, identity = SLOTS[sublayer], spec.identity_path
     breaks = [slots[name] for name in ("add" if forward else "fork", *elements(sublayer, spec)) if slots[name].x == STREAM]
@@ -155,7 +159,8 @@ def stream(sublayer: str, spec: BlockSpec, forward: bool, bold: bool) -> str:
     shape = lane(STREAM, *SPANS[sublayer], breaks, identity, heading(sublayer, forward), bold)
     if sublayer == "attention":
         shape += path_label(STREAM + 18, BESIDE, identity, turned=True)
-    return part(f"{sublayer}.stream", f"{NAMES[sublayer]}: the residual stream{', untouched' * identity}", shape)
+    title = "the residual stream, untouched" if identity else "the residual stream"
+    return part(f"{sublayer}.stream", f"{NAMES[sublayer]}: {title}", shape)
 
 
 def heading(sublayer: str, forward: bool) -> Literal["up", "down"] | None:
@@ -165,7 +170,7 @@ def heading(sublayer: str, forward: bool) -> Literal["up", "down"] | None:
     return "up" if forward else "down"
 
 
-def branch(sublayer: str, spec: BlockSpec, forward: bool) -> str:
+def branch_part(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     """The branch's line and its map; backward, the sum where it meets the stream again."""
     slots, held = SLOTS[sublayer], elements(sublayer, spec)
     fork, add, frame = slots["fork"], slots["add"], slots["map"]
@@ -178,7 +183,7 @@ def branch(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     return part(f"{sublayer}.branch", f"{NAMES[sublayer]}: the branch", path, meeting, box(frame, "", "map"), name)
 
 
-def block_skip(forward: bool) -> str:
+def skip_part(forward: bool) -> str:
     """The way from the block's input around everything to its last addition."""
     add = SLOTS["feed_forward"]["add"].y
     start, end = (STREAM, STREAM - 16) if forward else (STREAM - 16, STREAM)
@@ -187,10 +192,10 @@ def block_skip(forward: bool) -> str:
     return part("feed_forward.block_skip", "Feed-forward: the block's input, added once more", path, meeting)
 
 
-def dual_stream(sublayer: str, spec: BlockSpec, forward: bool) -> str:
+def dual_part(sublayer: str, spec: BlockSpec, forward: bool) -> str:
     """The second stream past one sublayer, and what the branch writes to it: a line that hops over what it crosses."""
     slot, tap = SLOTS[sublayer]["dual"], split(sublayer)
-    crossed = [STREAM] + [ASIDE] * (spec.structure.block_skip and sublayer == "attention")
+    crossed = [STREAM, ASIDE] if spec.structure.block_skip and sublayer == "attention" else [STREAM]
     hops = "".join(f"H{x + 7}a7 7 0 0 0 -14 0" for x in crossed)
     feed = line(f"M{BRANCH} {tap.y:g}V{slot.y + 9:g}q0 -9 -9 -9{hops}H{DUAL + (16 if forward else 0)}")
     meeting = arrow(DUAL + 9, slot.y, "left") if forward else arrow(BRANCH, tap.top, "down")

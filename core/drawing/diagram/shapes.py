@@ -58,6 +58,7 @@ def svg(top: float, title: str, description: str, drawing: Sequence[str]) -> str
 
 
 def part(name: str, title: str, *shapes: str) -> str:
+    """A named group, with its words for whoever points at it."""
     return f'<g data-part="{name}"><title>{escape(title)}</title>{"".join(shapes)}</g>'
 
 
@@ -68,17 +69,17 @@ def box(slot: Slot, label: str, kind: str, size: float = 13.5, jacobian: bool = 
         f'<rect class="{kind}" x="{slot.x - slot.width / 2:g}" y="{slot.top:g}" width="{slot.width:g}" height="{slot.height:g}" '
         f'rx="{min(radius, slot.height / 2):g}" fill="{colour(f"{kind}-fill")}" stroke="{colour(kind)}" stroke-width="1.5"/>'
     )
-    return frame + text(slot.x, slot.y, label, size, jacobian=jacobian) * bool(label)
+    return frame + text(slot.x, slot.y, label, size, jacobian=jacobian) if label else frame
 
 
-def way(name: str, path: str, share: float, words: str, x: float, y: float, look: str, identity: bool) -> str:
+def band(name: str, path: str, share: float, words: str, x: float, y: float, look: str, identity: bool) -> str:
     """Under a part's line, how much of the signal takes it: a band whose width is the share, and the share in words at the point."""
-    band = (
+    shape = (
         f'<path d="{path}" fill="none" stroke="{colour("identity" if identity else "quiet")}" stroke-opacity="0.45" '
         f'stroke-width="{WIDEST * share if math.isfinite(share) else 0:.2f}" stroke-linejoin="round"/>'
     )
-    said = text(x, y, words, 14, look=f'font-weight="600" {look}')
-    return f'<g data-part="{name}" class="way">{band}{said}</g>'
+    label = text(x, y, words, 14, look=f'font-weight="600" {look}')
+    return f'<g data-part="{name}" class="way">{shape}{label}</g>'
 
 
 def node(slot: Slot, plus: bool) -> str:
@@ -92,11 +93,13 @@ def node(slot: Slot, plus: bool) -> str:
     return f'<g {look}><circle cx="{x:g}" cy="{y:g}" r="{width / 2:g}"/>{cross}</g>'
 
 
-def line(way: str, identity: bool = False, dashed: bool = False, bold: bool = True) -> str:
-    look = f'class="line" stroke="{colour("quiet")}" stroke-width="2"' + ' stroke-dasharray="5 4"' * dashed
+def line(path: str, identity: bool = False, dashed: bool = False, bold: bool = True) -> str:
+    look = f'class="line" stroke="{colour("quiet")}" stroke-width="2"'
     if identity:
         look = f'class="line identity" stroke="{colour("identity")}" stroke-width="{5 if bold else 2}"'
-    return f'<path d="{way}" fill="none" {look}/>'
+    elif dashed:
+        look += ' stroke-dasharray="5 4"'
+    return f'<path d="{path}" fill="none" {look}/>'
 
 
 def lane(
@@ -109,8 +112,11 @@ def lane(
     bold: bool = True,
 ) -> str:
     """A stream's line: in one piece, whatever it passes, where it is an identity; else dashed, with a gap at each break."""
-    head = arrow(x, top if to == "up" else bottom, to, identity) if to else ""
-    bottom, top = bottom - 8 * (to == "down"), top + 8 * (to == "up")
+    head = ""
+    if to == "up":
+        head, top = arrow(x, top, to, identity), top + 8
+    elif to == "down":
+        head, bottom = arrow(x, bottom, to, identity), bottom - 8
     if identity:
         return line(f"M{x:g} {bottom:g}V{top:g}", identity=True, bold=bold) + head
     edges = [bottom]
@@ -135,7 +141,7 @@ def text(
     if jacobian:
         y -= 1.5  # the index hangs
         content = f'<tspan font-style="italic">J</tspan>{index(words, size)}'
-    turn = f' transform="rotate(-90 {x:g} {y:g})"' * turned
+    turn = f' transform="rotate(-90 {x:g} {y:g})"' if turned else ""
     anchor = "" if "text-anchor" in look else ' text-anchor="middle"'
     return f'<text x="{x:g}" y="{y + 0.35 * size:g}" font-size="{size:g}" fill="{colour(tone)}"{anchor}{turn} {look}>{content}</text>'
 
@@ -144,8 +150,9 @@ def signal(x: float, y: float, letter: str, at: str, forward: bool, tone: str = 
     """A stream's value to the right of the point, or backward the gradient of the loss by it; `at` is its index."""
     size = 13
     name = escape(letter if forward else f"∂ℓ/∂{letter}")
-    look = f'font-size="{size}" fill="{colour(tone)}" font-style="italic"'
-    return f'<text x="{x:g}" y="{y + 0.3 * size:g}" {look}>{name}{index(at, size) * bool(at)}</text>'
+    if at:
+        name += index(at, size)
+    return f'<text x="{x:g}" y="{y + 0.3 * size:g}" font-size="{size}" fill="{colour(tone)}" font-style="italic">{name}</text>'
 
 
 def index(words: str, size: float) -> str:
@@ -163,13 +170,13 @@ def colour(name: str) -> str:
     return f"var(--lab-{name}, {PALETTE[name]['light']})"
 
 
-def resolved(drawing: str, theme: Theme) -> str:
+def resolve_colours(drawing: str, theme: Theme) -> str:
     """The drawing in a theme's own colours, for a file."""
     return re.sub(r"var\(--lab-([a-z-]+), #\w+\)", lambda variable: PALETTE[variable[1]][theme], drawing)
 
 
 def png(drawing: str, theme: Theme = "light") -> bytes:
-    """The drawing as a picture."""
+    """The drawing as a picture, SCALE pixels for one of its units."""
     import vl_convert  # takes long to load
 
-    return vl_convert.svg_to_png(resolved(drawing, theme), scale=SCALE)
+    return vl_convert.svg_to_png(resolve_colours(drawing, theme), scale=SCALE)

@@ -93,7 +93,7 @@ function draw(root, data, kept) {
     lift(grid.querySelector(".morph"))
     slide(root, kept.at)
   } else {
-    runs(grid, data, kept)
+    segments(grid, data, kept)
   }
   if (measured) measure(root, data, kept)
 }
@@ -140,19 +140,19 @@ function plain(value) {
 }
 
 function stack(side, i, view) {
-  const several = side.runs.length > 1
+  const several = side.segments.length > 1
   return `<h4>The whole stack${several ? ": choose which blocks to draw" : ""}</h4>
     <div class="block stack ${several ? "several" : ""}" data-side="${i}">${side.stack[view] ?? side.stack.backward}</div>`
 }
 
-// Where a stack has several runs of blocks, a click on one draws its last block.
-function runs(grid, data, kept) {
+// Where a stack has several segments, a click on one draws its last block.
+function segments(grid, data, kept) {
   for (const drawing of grid.querySelectorAll(".several")) {
-    for (const [first, last] of data.sides[drawing.dataset.side].runs) {
-      const run = drawing.querySelector(`[data-part="stack.blocks_${first}"]`)
+    for (const [first, last] of data.sides[drawing.dataset.side].segments) {
+      const segment = drawing.querySelector(`[data-part="stack.blocks_${first}"]`)
       const shown = first <= data.drawn && data.drawn <= last
-      run.classList.toggle("shown", shown)
-      run.onclick = () => { if (!shown) tell(kept, 0, { block: last }) }
+      segment.classList.toggle("shown", shown)
+      segment.onclick = () => { if (!shown) tell(kept, 0, { block: last }) }
     }
   }
 }

@@ -11,13 +11,13 @@ from core.drawing.diagram.shapes import WIDEST
 from core.drawing.diagram.stack import stack_svg
 from core.drawing.equations import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
 from core.drawing.mathml import math
-from core.drawing.words import alike, upper, which
+from core.drawing.words import likeness_text, upper, which
 from core.placement.record import Placement
 from core.runs.labels import labels
 from core.state.address import write_run
 from core.state.pair import Pair
 from pages.ui.identity_path import placements
-from pages.ui.identity_path.measured import measured, missing
+from pages.ui.identity_path.measured import measurements, reason_for_none
 from pages.ui.shared.results import Result
 
 HERE = Path(__file__)
@@ -29,14 +29,17 @@ VIEWS: tuple[View, ...] = get_args(View)
 
 
 def compare(pair: Pair, entries: list[Result], steps: list[int]) -> None:
-    """The browser draws another view at once and says so afterwards; `heard` is how much of that this answers."""
+    """Both sides as one component, with the runs that they show and the slider's steps.
+
+    The browser draws another view at once and reports it afterwards; `heard` is the number of the last report that this answers.
+    """
     known = [entry.config for entry in entries if entry.run]
     names = dict(zip(known, labels(known), strict=True))
     data = {
         "sides": [
             side(placement, pair)
-            | {"measured": measured(placement, pair, entry.run, names.get(entry.config, ""), steps)}
-            | {"missing": missing(entry), "train": write_run(entry.config)}
+            | {"measured": measurements(placement, pair, entry.run, names.get(entry.config, ""), steps)}
+            | {"missing": reason_for_none(entry), "train": write_run(entry.config)}
             for placement, entry in zip(pair.placements, entries, strict=True)
         ],
         "steps": steps,
@@ -52,6 +55,7 @@ def compare(pair: Pair, entries: list[Result], steps: list[int]) -> None:
 
 
 def hear() -> None:
+    """The callback for what the browser reports."""
     said = st.session_state[NAME].get("shown")
     if isinstance(said, dict) and isinstance(said.get("said"), int):
         st.session_state.pair_heard = said["said"]
@@ -61,33 +65,34 @@ def hear() -> None:
 def side(placement: Placement, pair: Pair) -> dict[str, Any]:
     """What is shown of a placement: one block and the stack in both views, and the equations of all blocks."""
     layer, layers = pair.drawn, pair.layers
-    runs = equations(placement, layers)
+    segments = equations(placement, layers)
     return {
         "title": escape(placement.title),
-        "which": alike(placement, layer, layers),
+        "which": likeness_text(placement, layer, layers),
         "block": {view: block_svg(placement.block(layer, layers), view, placement.dual_stream) for view in VIEWS},
         "stack": {view: stack_svg(placement, layers, view) for view in VIEWS},
-        "runs": [(run.first, run.last) for run in runs],
+        "segments": [(segment.first, segment.last) for segment in segments],
         "formulas": formulas(placement, layers),
     }
 
 
 def formulas(placement: Placement, layers: int) -> str:
-    """An HTML definition list's entries."""
+    """The equations, Jacobians and values of a placement, as the entries of an HTML definition list."""
     entries: list[tuple[str, list[list[Token]]]] = []
-    for run, derivative in zip(equations(placement, layers), jacobian(placement, layers), strict=True):
-        entries += [(upper(which(range(run.first, run.last + 1))), run.lines), ("Jacobian ∂x′/∂x", [tokens(derivative)])]
-        numbers: list[list[Token]] = [[(latex, None)] for latex in (*run.constants, *run.gains)]
-        entries += [(f"At a depth of {layers}", numbers)] if numbers else []
+    for segment, derivative in zip(equations(placement, layers), jacobian(placement, layers), strict=True):
+        entries += [(upper(which(range(segment.first, segment.last + 1))), segment.lines), ("Jacobian ∂x′/∂x", [tokens(derivative)])]
+        numbers: list[list[Token]] = [[(latex, None)] for latex in (*segment.constants, *segment.gains)]
+        if numbers:
+            entries.append((f"At a depth of {layers}", numbers))
     if placement.dual_stream:
         entries.append(("Jacobian ∂r′/∂r", [[(IDENTITY_PATH, "attention.dual")]]))
     entries.append(("Before the first block, and what the head reads", ends(placement)))
     return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{math(line)}</dd>" for line in lines) for title, lines in entries)
 
 
-def legend(pair: Pair) -> str:
+def symbols_text(pair: Pair) -> str:
     """What the symbols on the page stand for."""
-    blocks = [block for placement in pair.placements for _, run in placement.segments(pair.layers) for block in run]
+    blocks = [block for placement in pair.placements for _, segment in placement.segments(pair.layers) for block in segment]
     structures = [block.structure for block in blocks]
     entries = {
         "x, h, x′: the stream before, within and after a block": True,

@@ -1,4 +1,4 @@
-"""What the theory pages share: choosing two placements, or designing them, and what is known of one."""
+"""The page's two placements: their choice, or their design, and what is known of each."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -8,25 +8,25 @@ from typing import Any
 import streamlit as st
 
 from core.drawing.diagram.block import block_svg
-from core.drawing.diagram.shapes import Theme, png, resolved
+from core.drawing.diagram.shapes import Theme, png, resolve_colours
 from core.drawing.diagram.stack import stack_svg
 from core.drawing.words import describe
-from core.placement.design import Design, changed_part, is_design, placement_of
+from core.placement.design import Design, is_design, placement_of, with_part
 from core.placement.record import Placement
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig, limits
 from core.state.address import read_run, write_run
 from core.state.pair import Pair
-from pages.ui.shared.design import derived, design_parts, lost
+from pages.ui.shared.design import design_parts, remember_omissions, tell_omissions
 from pages.ui.shared.verbatim import verbatim
 
 NAMES = [field.name for field in fields(Pair)]
 NARROW = 130  # pixels, so that a phone has two beside each other
-FINAL_NORMS = {"As usual": None, "On": True, "Off": False}
+FINAL_NORMS = {"Default": None, "On": True, "Off": False}
 
 
-def pair() -> Pair:
-    """The pair that the address names; a change by a widget comes before it."""
+def current_pair() -> Pair:
+    """The pair that the address names, unless a widget has just changed it; then the address is set to the pair."""
     state = st.session_state
     by_widget = state.pop("pair_changed", False)
     found = {name: st.query_params[name] for name in NAMES if name in st.query_params}
@@ -42,30 +42,32 @@ def pair() -> Pair:
 
 
 def change(**parts: Any) -> None:
-    """For callbacks."""
+    """For callbacks: changes fields of the pair."""
     st.session_state.pair_changed = True
     st.session_state.pair = replace(st.session_state.pair, **parts)
 
 
-def changed(name: str, made: Callable[[Any, Any], Any], key: str) -> None:
-    change(**{name: made(st.session_state[key], getattr(st.session_state.pair, name))})
+def take(name: str, make: Callable[[Any, Any], Any], key: str) -> None:
+    """For callbacks: sets a field of the pair to what `make` makes of the widget's value and of the field's value before."""
+    change(**{name: make(st.session_state[key], getattr(st.session_state.pair, name))})
 
 
 def show(said: dict[str, Any]) -> None:
-    """For callbacks: what the browser shows already, which nobody has checked; None is as usual."""
+    """For callbacks: takes over fields that the browser already shows, None for the default. Nobody has checked them before."""
     others = {name: text for name, text in st.session_state.pair.to_query().items() if name not in said}
     told, _ = Pair.from_query(others | {name: str(value) for name, value in said.items() if value is not None})
     change(**{name: getattr(told, name) for name in said})
 
 
-def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, made: Callable[[Any, Any], Any], **options: Any) -> None:
-    """A widget that shows `value` and puts what `made` makes of its own, and of what the pair has, into the pair."""
+def widget(kind: Callable[..., Any], name: str, label: str, key: str, value: Any, make: Callable[[Any, Any], Any], **options: Any) -> None:
+    """A widget that shows `value`; a change of it sets the pair's field `name`, as `take` has it."""
     key = f"pair_{key}"
     st.session_state[key] = value
-    kind(label, key=key, on_change=changed, args=(name, made, key), **options)
+    kind(label, key=key, on_change=take, args=(name, make, key), **options)
 
 
-def first(value: Any, _: Any) -> Any:
+def keep(value: Any, _: Any) -> Any:
+    """For `take`, where the field has the widget's own value."""
     return value
 
 
@@ -77,7 +79,7 @@ def depth(current: Pair) -> None:
         "Blocks",
         "layers",
         current.layers,
-        first,
+        keep,
         min_value=int(limits("layers").least),
         max_value=int(limits("layers").most),
         help=about,
@@ -85,7 +87,7 @@ def depth(current: Pair) -> None:
     )
 
 
-def drawn(current: Pair) -> None:
+def drawn_block(current: Pair) -> None:
     about = "The number of the block that is drawn. Some placements have different blocks, or scales that go with the number."
     widget(
         st.number_input,
@@ -93,7 +95,7 @@ def drawn(current: Pair) -> None:
         "Drawn block",
         "block",
         current.drawn,
-        first,
+        keep,
         min_value=1,
         max_value=current.layers,
         help=about,
@@ -102,7 +104,7 @@ def drawn(current: Pair) -> None:
 
 
 def final_norm(current: Pair) -> None:
-    def made(text: str, _: bool | None) -> bool | None:
+    def make(text: str, _: bool | None) -> bool | None:
         return FINAL_NORMS[text]
 
     [value] = [text for text, choice in FINAL_NORMS.items() if choice is current.final_norm]
@@ -113,7 +115,7 @@ def final_norm(current: Pair) -> None:
         "Final norm",
         "final_norm",
         value,
-        made,
+        make,
         options=[*FINAL_NORMS],
         required=True,
         help=about,
@@ -121,12 +123,14 @@ def final_norm(current: Pair) -> None:
     )
 
 
-def run(current: Pair, name: str, label: str, config: RunConfig, names: dict[RunConfig, str]) -> None:
+def run_list(name: str, label: str, config: RunConfig, names: dict[RunConfig, str]) -> None:
+    """The list of runs, with their names, that one side can show; the pair's field is `name`."""
     texts = {write_run(run): text for run, text in names.items()}
     widget(st.selectbox, name, label, name, write_run(config), known_run, options=list(texts), format_func=texts.__getitem__)
 
 
-# Where the options have changed meanwhile, Streamlit hands on the label that a browser has chosen: it changes nothing.
+# Where the options have changed meanwhile, Streamlit hands on the label that a browser has chosen instead of the option: both functions
+# then return what was chosen before.
 
 
 def known_run(text: str, before: RunConfig | None) -> RunConfig | None:
@@ -138,35 +142,41 @@ def known_placement(text: str, before: str) -> str:
     return text if text in PLACEMENTS or is_design(text) else before
 
 
-def choice(current: Pair, name: str, label: str) -> None:
-    """The list of placements, with a design of one's own last, and the design's parts."""
+def placement_choice(current: Pair, name: str, label: str) -> None:
+    """The list of placements, with the user's own design last, and below it the design's parts; the pair's field is `name`."""
     chosen = getattr(current, name)
     placement = placement_of(chosen)
     own = chosen if is_design(chosen) else Design.like(placement.block(current.drawn, current.layers)).text
     texts = {own: "Design your own"} | {name: placement.title for name, placement in PLACEMENTS.items()}
 
-    def made(value: str, before: str) -> str:
+    def make(value: str, before: str) -> str:
         placement = known_placement(value, before)
-        derived(placement, before, current.drawn, current.layers)
+        remember_omissions(placement, before, current.drawn, current.layers)
         return placement
 
-    widget(st.selectbox, name, label, name, chosen, made, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
+    widget(st.selectbox, name, label, name, chosen, make, options=[*PLACEMENTS, own], format_func=texts.__getitem__)
     if is_design(chosen):
-        lost(chosen)
+        tell_omissions(chosen)
         design = Design.parse(chosen)
 
         def part(
-            kind: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
+            kind: Callable[..., Any],
+            field: str,
+            label: str,
+            to_widget: Callable[[Any], Any],
+            from_widget: Callable[[Any], Any],
+            **options: Any,
         ) -> None:
-            def text(value: Any, now: str) -> str:
-                return changed_part(now, field, made(value))
+            def make_design(value: Any, before: str) -> str:
+                return with_part(before, field, from_widget(value))
 
-            widget(kind, name, label, f"{name}_{field}", form(getattr(design, field)), text, **options)
+            widget(kind, name, label, f"{name}_{field}", to_widget(getattr(design, field)), make_design, **options)
 
         design_parts(part)
 
 
 def facts(placement: Placement, layers: int) -> None:
+    """What is known of a placement, and its description in words at a depth."""
     st.markdown(f"##### {placement.title}")
     st.markdown(placement.summary)
     untouched = placement.identity_path(layers)
@@ -180,22 +190,25 @@ def facts(placement: Placement, layers: int) -> None:
         st.code(describe(placement, layers), language=None, wrap_lines=True)
 
 
-def exports(placement: Placement, current: Pair, step: int, bands: dict[str, tuple[float, str]] | None, key: str) -> None:
-    """The drawings that are shown as files, in the theme that the page has; `bands` as `block_svg` has them."""
+def downloads(placement: Placement, current: Pair, step: int, bands: dict[str, tuple[float, str]] | None, key: str) -> None:
+    """Buttons that download the drawings shown, in the page's theme; `bands` as `block_svg` takes them, `step` the one they are of."""
     theme: Theme = "dark" if st.context.theme.type == "dark" else "light"
     block = block_svg(placement.block(current.drawn, current.layers), current.direction, placement.dual_stream, bands)
     drawings = {"block": block, "stack": stack_svg(placement, current.layers, current.direction)}
     with st.container(horizontal=True):
         for part, drawing in drawings.items():
             words = ["own" if is_design(placement.name) else placement.name, part]
-            words += [str(current.block)] if current.block and part == "block" else []
+            if current.block and part == "block":
+                words.append(str(current.block))
             view = current.view if part == "block" else current.direction
-            words += [view] if view != "forward" else []
-            words += [f"step-{step}"] if view == "measured" else []
+            if view != "forward":
+                words.append(view)
+            if view == "measured":
+                words.append(f"step-{step}")
             name = "-".join(words)
-            file(f"{part.title()} SVG", partial(resolved, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
-            file(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")
+            download(f"{part.title()} SVG", partial(resolve_colours, drawing, theme), f"{name}.svg", "image/svg+xml", f"{key}_{part}_svg")
+            download(f"{part.title()} PNG", partial(png, drawing, theme), f"{name}.png", "image/png", f"{key}_{part}_png")
 
 
-def file(label: str, make: Callable[[], str | bytes], name: str, mime: str, key: str) -> None:
+def download(label: str, make: Callable[[], str | bytes], name: str, mime: str, key: str) -> None:
     st.download_button(label, make, name, mime, key=key, on_click="ignore", icon=":material/download:")

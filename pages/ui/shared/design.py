@@ -1,12 +1,12 @@
-"""The parts of a design of one's own, as widgets."""
+"""The parts of the user's own design, as widgets."""
 
 from collections.abc import Callable
 from typing import Any, get_args
 
 import streamlit as st
 
-from core.drawing.words import left_out
-from core.placement.design import LEARNED, MOST, is_design, ordered, placement_of
+from core.drawing.words import omissions_text
+from core.placement.design import LEARNED, MOST, is_design, placement_of, sort_sites
 from core.placement.record import Site
 
 CONSTANT = "constant"
@@ -19,12 +19,12 @@ GAIN_HELP = "What multiplies the initial values of the value, output and feed-fo
 
 
 def design_parts(part: Callable[..., None]) -> None:
-    """`part(widget, field, label, form, made, **options)` draws a widget for a field of the design.
+    """Draws a widget for each field of a design, by `part(widget, field, label, to_widget, from_widget, **options)`.
 
-    `form` makes the widget's value of the field's, `made` the field's of the widget's.
+    `to_widget` turns the field's value into the widget's, `from_widget` the widget's into the field's.
     """
     for field, label in {"attn": "Norms of attention", "ffn": "Norms of feed-forward"}.items():
-        part(st.pills, field, label, ordered, frozenset, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
+        part(st.pills, field, label, sort_sites, frozenset, options=get_args(Site), selection_mode="multi", help=SITES_HELP)
     left, right = st.columns(2)
     for column, field, label, about in (
         (left, "alpha", "Stream × α", None),
@@ -34,24 +34,24 @@ def design_parts(part: Callable[..., None]) -> None:
         with column:
             part(st.number_input, field, label, float, float, min_value=0.0, max_value=MOST, step=0.1, format="%g", help=about)
     with right:
-        part(st.selectbox, "learned", "g is", gate_kind, learned, options=[CONSTANT, *LEARNED], format_func=GATES.__getitem__)
+        part(st.selectbox, "learned", "g is", gate_choice, learned_gate, options=[CONSTANT, *LEARNED], format_func=GATES.__getitem__)
 
 
-def derived(chosen: str, before: str, layer: int, layers: int) -> None:
-    """For callbacks: remembers what a design just taken from a placement's block had to leave out."""
+def remember_omissions(chosen: str, before: str, layer: int, layers: int) -> None:
+    """For callbacks: where a design has just replaced a placement of the table, remembers what it leaves out of block `layer`."""
     if is_design(chosen) and not is_design(before):
-        st.session_state.setdefault("designs_lack", {})[chosen] = left_out(placement_of(before), layer, layers)
+        st.session_state.setdefault("designs_lack", {})[chosen] = omissions_text(placement_of(before), layer, layers)
 
 
-def lost(design: str) -> None:
-    """Says it, as long as the design is as it was taken."""
+def tell_omissions(design: str) -> None:
+    """Says what `remember_omissions` remembers of this design; once it has been changed, nothing."""
     if sentence := st.session_state.get("designs_lack", {}).get(design):
         st.caption(f":material/info: {sentence}")
 
 
-def gate_kind(learned: str | None) -> str:
+def gate_choice(learned: str | None) -> str:
     return learned or CONSTANT
 
 
-def learned(kind: Any) -> str | None:
-    return None if kind == CONSTANT else kind
+def learned_gate(choice: Any) -> str | None:
+    return None if choice == CONSTANT else choice

@@ -11,7 +11,7 @@ from core.runs.config import SETTINGS, RunConfig, host_most, limits
 from core.runs.settings import Choice, ConfigError, Group, Number, Setting, Switch
 from core.state.comparison import Comparison
 from core.values import plain_text
-from pages.ui.shared.design import derived, design_parts, lost
+from pages.ui.shared.design import design_parts, remember_omissions, tell_omissions
 from pages.ui.shared.state import change, comparison, keep, seen
 from pages.ui.shared.swatch import swatch
 from pages.ui.shared.verbatim import verbatim
@@ -77,7 +77,7 @@ def placement_control(setting: Setting, config: RunConfig) -> None:
     )
     st.caption(placement.summary)
     if is_design(config.placement):
-        lost(config.placement)
+        tell_omissions(config.placement)
         design_controls()
 
 
@@ -159,7 +159,7 @@ def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
     try:
         change(Comparison.edit, name, value, view.selected, bool(st.session_state.get("everywhere")))
         if name == "placement":
-            derived(value, before.placement, before.layers, before.layers)
+            remember_omissions(value, before.placement, before.layers, before.layers)
     except ConfigError as error:
         keep()
         st.session_state.refusal = (key, str(error))
