@@ -1,13 +1,22 @@
-"""The record of what is recorded, and what is derived from it."""
+"""The record of what is recorded: each quantity is what its words say, and what is derived from the record follows.
+
+A new quantity adds its columns to COLUMNS and, if it is of the stream, its restatement to OF_STREAMS.
+"""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from core.runs.config import RunConfig
 from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
 from core.runs.history import History, schema
 from core.runs.quantities import CURVES, FILE_FORMAT, LAYERS, QUANTITIES, Quantity
+from tests.engine import restatement
+from tests.engine.restatement import unrolled
+from tests.engine.test_model import SIZE, TOKENS_BT, engine, somewhere
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 # The columns of each file format, with 2 blocks. Who changes the columns raises FILE_FORMAT and adds an entry; the older ones stay.
@@ -24,6 +33,23 @@ attention_branch_signal: fixed_size_list<item: float>[2]
 feed_forward_stream_signal: fixed_size_list<item: float>[2]
 feed_forward_branch_signal: fixed_size_list<item: float>[2]""",
 }
+# Of the streams x_0..x_L of N tokens, (L + 1, N, D), in NumPy.
+OF_STREAMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "stream_rms": lambda x_lnd: np.sqrt((x_lnd**2).mean(axis=2)).mean(axis=1),
+    "update_ratio": lambda x_lnd: (np.linalg.norm(np.diff(x_lnd, axis=0), axis=2) / np.linalg.norm(x_lnd[:-1], axis=2)).mean(axis=1),
+}
+
+
+@pytest.mark.usefixtures("float64", "made_up")
+@pytest.mark.parametrize("placement", ["pre", "every", "mixed"])
+def test_what_is_measured_of_the_stream_is_what_the_words_say(placement: str) -> None:
+    config = RunConfig(placement=placement, **SIZE)
+    parameters = somewhere(config)
+    _, measured = engine(config, parameters)
+    streams_lnd = np.array(restatement.streams(config, unrolled(parameters), TOKENS_BT)[0])
+    assert measured.keys() == OF_STREAMS.keys()
+    for name, restated in OF_STREAMS.items():
+        np.testing.assert_allclose(measured[name], restated(streams_lnd), err_msg=name)
 
 
 def columns(file_format: int) -> str:
