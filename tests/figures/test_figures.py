@@ -253,7 +253,7 @@ def test_heat_maps_cover_every_step_and_layer_once_in_a_bounded_number_of_cells(
         assert sum(len(chart.data) for chart in maps) <= max(CELLS_SHOWN, sum(line.history.layers + 1 for line in drawn))
         for line, chart in zip(drawn, maps, strict=True):
             values_sl = line.history[name]
-            first = 0 if name == "stream_rms" else 1
+            first = LAYERS[name].first_layer
             stretches = chart.data[["step", "step_end"]].drop_duplicates()
             assert stretches.step.iloc[0] == 1
             assert stretches.step_end.iloc[-1] == len(line.history) + 1

@@ -15,11 +15,11 @@ from PIL import Image
 
 from core.cli.commands import settings
 from core.cli.parser import parser
-from core.figures.axes import CURVES, LAYERS
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
+from core.runs.quantities import CURVES, LAYERS
 from core.state.address import write_run
 
 KNOWN = [RunConfig(layers=2, steps=6), RunConfig(placement="post", final_norm=True, layers=3, steps=6, warmup=0.5, learning_rate=3e-4)]

@@ -12,17 +12,19 @@ import pyarrow as pa
 import pytest
 from made_run import made_run
 
+from core.data_tasks import TASKS
 from core.jobs.queue import Jobs, JobsError, QueueFull
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.history import History
-from core.runs.outcome import LN_V
+from core.runs.quantities import LAYERS
 from core.runs.settings import ConfigError
 from core.state.address import write_run
 
 PRE, POST, NONE = (RunConfig(placement=name, layers=2, width=16, heads=2, length=8, batch=4, steps=20) for name in ("pre", "post", "none"))
 PAIR = {"run1": write_run(PRE), "run2": write_run(POST)}
 Visits = Callable[..., Any]
+GUESSING = TASKS["progression"].guessing
 
 
 def part(config: RunConfig, steps: int) -> History:
@@ -76,7 +78,7 @@ def test_a_run_on_its_way_has_a_phase_its_steps_the_time_left_and_curves_that_gr
     desk.finish(made_run(PRE))
     page.look()
     assert "Final loss" in page.text
-    assert "Everything here is computed" in page.text
+    assert "All runs shown are finished" in page.text
     assert len(drawn(page.charts[0])) == 20
 
 
@@ -177,14 +179,14 @@ def test_a_finished_run_that_could_not_be_written_is_shown_and_says_so(visit: Vi
 def test_a_diverged_run_is_a_result_and_marked_everywhere(visit: Visits, losses: list[float], value: float) -> None:
     store.save(made_run(PRE, loss_s=[*losses, value]))
     last = len(losses) + 1
-    for view, charts in {"curves": 3, "layers": 3, "maps": 1, "downloads": 0}.items():
+    for view, charts in {"curves": 3, "layers": len(LAYERS), "maps": 1, "downloads": 0}.items():
         page = visit(run1=write_run(PRE), view=view)
-        assert f"At step {last} loss or gradient norm was no longer a finite number" in page.text
+        assert f"Loss or gradient became infinite or NaN at step {last}" in page.text
         assert "Diverged" in page.text
-        assert "Everything here is computed" in page.text
+        assert "All runs shown are finished" in page.text
         assert len(page.charts) == charts
         if view == "curves":
-            assert "Not finite or not above zero, so not on this log axis: 1 of Pre-Norm" in page.text
+            assert "Values that are zero or not finite are not drawn on the log axis: 1 of Pre-Norm" in page.text
             for chart in page.charts:
                 tables = [pa.ipc.open_stream(dataset.data.data).read_all() for dataset in chart.datasets]
                 assert ["✕ diverged"] in [table["name"].to_pylist() for table in tables if "name" in table.column_names]
@@ -193,7 +195,7 @@ def test_a_diverged_run_is_a_result_and_marked_everywhere(visit: Visits, losses:
 
 @pytest.mark.parametrize(
     ("losses", "word"),
-    [([0.01] * 20, "Learned"), ([LN_V] * 20, "Stuck"), (list(np.linspace(LN_V, 1, 20)), "Still learning")],
+    [([0.01] * 20, "Learned"), ([GUESSING] * 20, "Stuck"), (list(np.linspace(GUESSING, 1, 20)), "Still learning")],
 )
 def test_a_card_has_the_outcome_in_a_word(visit: Visits, losses: list[float], word: str) -> None:
     store.save(made_run(PRE, loss_s=losses))
@@ -211,7 +213,7 @@ def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPa
             time.sleep(0.2)
             page.look()
         assert "Final loss" in page.text
-        assert "Everything here is computed" in page.text
+        assert "All runs shown are finished" in page.text
         run = store.load(PRE)
         assert run
         assert drawn(page.charts[1])["value"].to_pylist() == run.history["gradient_norm"].tolist()

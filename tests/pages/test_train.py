@@ -11,6 +11,7 @@ from made_run import made_run
 
 from core.runs import store
 from core.runs.presets import PRESETS
+from core.runs.quantities import LAYERS
 from core.state.address import read_run, write_run
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,7 @@ def test_the_front_page_has_the_article_s_outcomes_and_nothing_to_run(visit: Vis
     page = visit()
     assert page.text.count("Learned") == 2
     assert page.text.count("Stuck") + page.text.count("Still learning") == 1  # each machine draws another sample: docs/reproduction.md
-    assert "Everything here is computed" in page.text
+    assert "All runs shown are finished" in page.text
     assert page.key("run").disabled
     assert page.key("cancel") is None
     assert page.address == {}
@@ -65,7 +66,7 @@ def test_known_runs_appear_without_run_and_unknown_ones_have_an_estimate(visit: 
     ("view", "alts"),
     [
         ("curves", ["Loss against", "Gradient norm against", "Learning rate against"]),
-        ("layers", ["Stream RMS by layer at step 3", "Block gradient norm by layer at step 3", "Update ratio by layer at step 3"]),
+        ("layers", [f"{quantity.title} by layer at step 3" for quantity in LAYERS.values()]),
         ("maps", ["Update ratio of Pre-Norm", "Update ratio of Post-Norm"]),
         ("downloads", []),
     ],

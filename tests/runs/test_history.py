@@ -82,9 +82,8 @@ def test_a_step_frame_has_the_published_columns_and_every_step() -> None:
 def test_a_layer_frame_has_a_row_for_each_step_and_layer() -> None:
     histories = {"short": made(2), "long": made(4, seed=8)}
     frame = layer_frame(histories)
-    signals = ["attention_stream_signal", "attention_branch_signal", "feed_forward_stream_signal", "feed_forward_branch_signal"]
-    blocks = ["block_gradient_norm", "update_ratio", *signals]
-    assert list(frame) == LAYER_COLUMNS == ["run", "step", "layer", "stream_rms", *blocks]
+    assert list(frame) == LAYER_COLUMNS
+    blocks = [name for name, quantity in QUANTITIES.items() if quantity.per == "block"]
     assert len(frame) == (2 + 4) * (LAYERS + 1)
     for row in frame.itertuples():
         history, step = histories[row.run], row.step - 1
