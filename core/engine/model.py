@@ -27,7 +27,7 @@ Measured = dict[str, jax.Array]  # by the name of a quantity of core/runs/quanti
 
 def of_layer(x_nd: jax.Array) -> Measured:
     """What is measured of the stream after each layer, the embedding among them."""
-    return {"stream_rms": rms(x_nd)}
+    return {"stream_rms": rms(x_nd), "stream_peak": jnp.abs(x_nd).max()}
 
 
 def of_block(before_nd: jax.Array, after_nd: jax.Array) -> Measured:

@@ -6,7 +6,7 @@ The history, the files, the CSVs, the charts and the table in the README have th
 from dataclasses import dataclass
 from typing import Literal
 
-FILE_FORMAT = 1  # of a run's file: raise it with every change of its columns, and say in `since` which are new
+FILE_FORMAT = 2  # of a run's file: raise it with every change of its columns, and say in `since` which are new
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,15 @@ QUANTITIES: dict[str, Quantity] = {
         signal("attention", "branch", "through the branch"),
         signal("feed_forward", "stream", "along the stream"),
         signal("feed_forward", "branch", "through the branch"),
+        Quantity(
+            "stream_peak",
+            "Stream peak",
+            "largest feature",
+            "Largest absolute feature of the residual stream after each layer, of all tokens of the batch. Layer 0 is the embedding.",
+            "layer",
+            across="maximum",
+            since=2,
+        ),
     ]
 }
 CURVES = {name: quantity for name, quantity in QUANTITIES.items() if quantity.charted and quantity.per == "step"}

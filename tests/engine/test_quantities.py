@@ -33,9 +33,11 @@ attention_branch_signal: fixed_size_list<item: float>[2]
 feed_forward_stream_signal: fixed_size_list<item: float>[2]
 feed_forward_branch_signal: fixed_size_list<item: float>[2]""",
 }
+COLUMNS[2] = f"{COLUMNS[1]}\nstream_peak: fixed_size_list<item: float>[3]"
 # Of the streams x_0..x_L of N tokens, (L + 1, N, D), in NumPy.
 OF_STREAMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "stream_rms": lambda x_lnd: np.sqrt((x_lnd**2).mean(axis=2)).mean(axis=1),
+    "stream_peak": lambda x_lnd: abs(x_lnd).max(axis=(1, 2)),
     "update_ratio": lambda x_lnd: (np.linalg.norm(np.diff(x_lnd, axis=0), axis=2) / np.linalg.norm(x_lnd[:-1], axis=2)).mean(axis=1),
 }
 
