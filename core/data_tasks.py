@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+DELAY = 8  # of the copy, in positions
 SEED_OFFSET = 116  # the article's: its data are drawn by another generator than its parameters
 
 
@@ -46,6 +47,14 @@ def progression(random: np.random.Generator, batch: int, length: int) -> Batch:
     return Batch(tokens_bt, targets_bt, np.ones((batch, length), bool))
 
 
+def delayed_copy(random: np.random.Generator, batch: int, length: int) -> Batch:
+    """Random tokens; the target is the token DELAY positions before, where there is one."""
+    tokens_bt = random.integers(0, 64, (batch, length)).astype(np.int32)
+    targets_bt, counted_bt = np.zeros_like(tokens_bt), np.zeros((batch, length), bool)
+    targets_bt[:, DELAY:], counted_bt[:, DELAY:] = tokens_bt[:, :-DELAY], True
+    return Batch(tokens_bt, targets_bt, counted_bt)
+
+
 TASKS: dict[str, Task] = {
     task.name: task
     for task in [
@@ -57,6 +66,16 @@ TASKS: dict[str, Task] = {
             draw=progression,
             guessing=math.log(64),
             best=0.0,
+        ),
+        Task(
+            name="copy",
+            title="Delayed copy",
+            summary=f"Each sequence is random; the model repeats the token that it read {DELAY} positions before.",
+            vocabulary=64,
+            draw=delayed_copy,
+            guessing=math.log(64),
+            best=0.0,
+            least_length=DELAY + 1,
         ),
     ]
 }

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data_tasks import SEED_OFFSET, TASKS, Batch, Task
+from core.data_tasks import DELAY, SEED_OFFSET, TASKS, Batch, Task
+from core.runs.config import RunConfig
+from core.runs.settings import ConfigError
+from core.state.address import read_run
 
 ALL = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 
@@ -62,3 +65,16 @@ def test_the_progression_is_the_articles() -> None:
         np.testing.assert_array_equal(batch.tokens_bt, (start_b1 + np.arange(32)) % 64)
         np.testing.assert_array_equal(batch.targets_bt, (batch.tokens_bt + 1) % 64)
         assert batch.counted_bt.all()
+
+
+def test_a_copy_is_of_the_token_that_was_read_a_delay_before() -> None:
+    [batch] = first(TASKS["copy"], 1)
+    np.testing.assert_array_equal(batch.targets_bt[:, DELAY:], batch.tokens_bt[:, :-DELAY])
+    np.testing.assert_array_equal(batch.counted_bt, np.broadcast_to(np.arange(32) >= DELAY, (4, 32)))
+
+
+def test_a_copy_needs_more_tokens_than_its_delay() -> None:
+    with pytest.raises(ConfigError, match=r"^length is 8; the task copy needs at least 9\.$"):
+        RunConfig(task="copy", length=8)
+    assert read_run("pre~length-8~task-copy")[1] == ["length is 8; the task copy needs at least 9. 9 is used."]
+    assert RunConfig(task="copy").key != RunConfig().key
