@@ -101,8 +101,15 @@ def streams(
     return found, written
 
 
-def loss(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, targets_bt: np.ndarray, moved_l22nd: Any = None) -> float:
-    """Mean cross-entropy in nats."""
+def loss(
+    config: RunConfig,
+    parameters: Parameters,
+    tokens_bt: np.ndarray,
+    targets_bt: np.ndarray,
+    moved_l22nd: Any = None,
+    counted_bt: Any = True,
+) -> float:
+    """Mean cross-entropy in nats of the positions that count."""
     found, written = streams(config, parameters, tokens_bt, moved_l22nd)
     dual = PLACEMENTS[config.placement].dual_stream
     end_nd = found[0] + sum(written) if dual else found[-1]
@@ -110,7 +117,8 @@ def loss(config: RunConfig, parameters: Parameters, tokens_bt: np.ndarray, targe
         end_nd = norm(config.norm, parameters["final_norm"], end_nd)
     logits_nv = (found[-1] + end_nd if dual else end_nd) @ parameters["output"]["kernel"]
     logits_nv = logits_nv - logits_nv.max(axis=1, keepdims=True)
-    return float((np.log(np.exp(logits_nv).sum(axis=1)) - np.take_along_axis(logits_nv, targets_bt.reshape(-1, 1), axis=1)[:, 0]).mean())
+    loss_n = np.log(np.exp(logits_nv).sum(axis=1)) - np.take_along_axis(logits_nv, targets_bt.reshape(-1, 1), axis=1)[:, 0]
+    return float(loss_n[np.broadcast_to(counted_bt, targets_bt.shape).ravel()].mean())
 
 
 def unrolled(parameters: Parameters) -> Parameters:

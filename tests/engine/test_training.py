@@ -165,3 +165,21 @@ def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.
     assert first() is None
     assert compiled.cache_info().currsize == PROGRAMS
     compiled.cache_clear()
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("device_count", [1, 2])
+def test_the_loss_is_the_mean_over_the_positions_that_count(tiny: RunConfig, history_of: HistoryOf, task: str, device_count: int) -> None:
+    config = replace(tiny, task=task, length=12)
+    tokens_bt, targets_bt, counted_bt = next(batches(config))
+    expected = restatement.loss(config, unrolled(initial_parameters(config)), tokens_bt, targets_bt, counted_bt=counted_bt)
+    assert history_of(config, device_count)["loss"][0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_another_task_of_the_same_vocabulary_compiles_nothing(tiny: RunConfig, history_of: HistoryOf, compilations: list[str]) -> None:
+    config = replace(tiny, length=12)
+    history_of(config)
+    del compilations[:]
+    for task in TASKS:
+        history_of(replace(config, task=task))
+    assert compilations == []
