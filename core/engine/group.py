@@ -42,10 +42,8 @@ from core.runs.schedule import learning_rate_s
 from core.runs.settings import ConfigError
 from core.values import plain_text
 
-OWN = [name for name, setting in SETTINGS.items() if setting.traced and name != "steps"] + [
-    "placement",
-    "task",
-]  # runs of a group may differ in them
+# In what runs of a group may differ: their number of steps decides the program's calls, clipping the program.
+OWN = ["placement", "task", *(name for name, setting in SETTINGS.items() if setting.traced and name not in ("steps", "gradient_clip"))]
 # Here a device computes one run after the other: one fills a core, whose caches do not hold several (docs/performance.md).
 # Elsewhere it computes many at once: at these shapes a GPU spends its time on launches.
 ONE_BY_ONE = {"cpu"}

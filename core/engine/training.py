@@ -78,9 +78,12 @@ def train_step(state: State, scales: list[Scales], numbers: Numbers, feed: Feed,
 
     (loss, measured), local = jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True)(state.parameters, taps(stack))
     measured, (gradient, power) = of_all_devices(measured | {"loss": loss}, local)
+    measured |= of_gradient(gradient, power)
+    if config.gradient_clip:
+        gradient = clip(gradient, measured["gradient_norm"], numbers["gradient_clip"])
     updates, optimizer = OPTIMIZER.update(gradient, state.optimizer, state.parameters)
     parameters = jax.tree.map(lambda parameter, update: parameter - feed.rate_c * update, state.parameters, updates)
-    return State(parameters, optimizer), measured | of_gradient(gradient, power)
+    return State(parameters, optimizer), measured
 
 
 def of_all_devices(measured: Measured, gradients: Any) -> tuple[Measured, Any]:
@@ -103,6 +106,12 @@ def of_gradient(gradient: Packed, power: list[jax.Array]) -> Measured:
         for j, way in enumerate(("stream", "branch"))
     }
     return {"gradient_norm": optax.tree.norm((gradient.rest_p, norm_l)), "block_gradient_norm": norm_l} | signals
+
+
+def clip(gradient: Packed, norm: jax.Array, most: jax.Array) -> Packed:
+    """Shortened to the L2 norm `most` where its own is larger (Pascanu et al. 2013, arXiv 1211.5063)."""
+    factor = jnp.where(norm > most, most / norm, 1.0)
+    return jax.tree.map(lambda leaf: factor * leaf, gradient)
 
 
 def run_chunk(

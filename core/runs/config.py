@@ -114,6 +114,17 @@ class RunConfig:
         label=lambda name: TASK_TITLES[name].lower(),
         before="progression",
     )
+    gradient_clip: float = setting(
+        0.0,
+        Number(0.0, 1000.0, whole=False),
+        "Gradient clipping",
+        "A longer gradient is shortened to this global L2 norm before the update; 0 leaves it as it is. The norm before that is recorded.",
+        "more",
+        short="clip",
+        label=lambda norm: f"clipped at {plain_text(norm)}" if norm else "not clipped",
+        traced=True,
+        before=0.0,
+    )
 
     def __post_init__(self) -> None:
         for name in SETTINGS:
@@ -177,7 +188,8 @@ def untraced(config: RunConfig) -> RunConfig:
     """The run that stands for all that its compiled program can train. A `Stack` stands for the placement, the vocabulary for the task."""
     plain = {name: setting.default for name, setting in SETTINGS.items() if setting.traced}
     task = next(name for name, task in TASKS.items() if task.vocabulary == config.vocabulary)
-    return replace(config, **plain, placement="pre", task=task)
+    clips = float(config.gradient_clip > 0)  # a program without clipping computes bit for bit as before there was any
+    return replace(config, **plain | {"placement": "pre", "task": task, "gradient_clip": clips})
 
 
 def legal(name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import optax
 import pytest
 from made_run import assert_equal
 
@@ -183,3 +184,24 @@ def test_another_task_of_the_same_vocabulary_compiles_nothing(tiny: RunConfig, h
     for task in TASKS:
         history_of(replace(config, task=task))
     assert compilations == []
+
+
+def test_clipping_is_that_of_optax_and_the_recorded_norm_is_the_one_before(tiny: RunConfig, history_of: HistoryOf) -> None:
+    """The article's model, its optimizer behind Optax's own clipping."""
+    config, most = replace(tiny, steps=12, learning_rate=0.02), 0.9
+    history = history_of(replace(config, gradient_clip=most))
+    assert history["gradient_norm"].min() < most < history["gradient_norm"].max()
+    assert history["gradient_norm"][0] == history_of(config)["gradient_norm"][0]
+
+    model = baseline.Transformer(config)
+    optimizer = optax.chain(optax.clip_by_global_norm(most), optax.adamw(config.learning_rate, b1=0.9, b2=0.95, weight_decay=0.01))
+    parameters = model.initial()
+    state, losses = optimizer.init(parameters), []
+    for batch, _ in zip(batches(config), range(config.steps), strict=False):
+        tokens_bu = np.concatenate([batch.tokens_bt, batch.targets_bt[:, -1:]], axis=1)
+        loss, gradient = jax.value_and_grad(model.loss)(parameters, tokens_bu)
+        updates, state = optimizer.update(gradient, state, parameters)
+        parameters = optax.apply_updates(parameters, updates)
+        losses.append(float(loss))
+    np.testing.assert_allclose(history["loss"], losses, rtol=1e-4)
+    assert abs(history["loss"] / history_of(config)["loss"] - 1).max() > 1e-3, "clipping makes a difference here"
