@@ -152,7 +152,7 @@ def test_a_process_is_timed_with_its_own_memory_and_a_cache_of_its_own() -> None
     """In an interpreter that is small itself: to the system a child has been as large as the process that started it."""
     program = f"""
 import json
-from core import bench
+from benchmarks import ratios
 child = "import time; held = bytearray(%d * 2**20); time.sleep(0.2); " + {SHOW!r}
 for mib in (500, 300):
     timed = ratios.timed(["-c", child % mib], "cpu")

@@ -48,9 +48,9 @@ def test_the_sweep_trains_eight_runs_that_differ_in_their_seeds(
 ) -> None:
     trained = []
 
-    def train_together(configs: list[RunConfig], group: group.Group) -> object:
+    def train_together(configs: list[RunConfig], program: group.Group) -> object:
         trained.extend(configs)
-        return group.train_together(configs, group)
+        return group.train_together(configs, program)
 
     monkeypatch.setattr(timing, "train_together", train_together)
     [line] = lines(capsys, "sweep")

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,7 +20,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.errors import JaxRuntimeError
 
-import core
 from core.cli import commands, main, parser
 from core.engine import training
 from core.placement.table import PLACEMENTS
@@ -481,11 +479,14 @@ def test_pack_that_cannot_write_fails(reference: Path, monkeypatch: pytest.Monke
     assert capsys.readouterr().err.startswith("The run could not be written to ")
 
 
-def test_bench_has_its_own_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = SimpleNamespace(main=lambda argv: 7 if argv == ["--help"] else 0)
-    monkeypatch.setitem(sys.modules, "benchmarks.ratios", bench)
-    monkeypatch.setattr(core, "bench", bench, raising=False)
-    assert main.main(["bench", "--help"]) == 7
+def test_bench_has_a_command_line_of_its_own_under_two_names() -> None:
+    root = Path(__file__).parents[2]
+    texts = [
+        subprocess.run([sys.executable, *words, "--help"], cwd=root, capture_output=True, text=True, check=True).stdout
+        for words in (["-m", "core", "bench"], ["-m", "benchmarks"])
+    ]
+    assert texts[0] == texts[1]
+    assert "--repeats" in texts[0]
 
 
 # Processes of their own

@@ -1,9 +1,8 @@
-"""A run small enough for any test, how to train one, and placements made up to use every site and scale."""
+"""How to train a run, and placements made up to use every site and scale."""
 
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
-from typing import Any
 
 import jax
 import pytest
@@ -37,11 +36,6 @@ MADE_UP: dict[str, Callable[[int, int], BlockSpec]] = {
 
 
 @pytest.fixture
-def tiny() -> RunConfig:
-    return RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
-
-
-@pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Adds the placements above to the table; returns their names."""
     for name, block in MADE_UP.items():
@@ -67,17 +61,3 @@ def history_of() -> Callable[..., History]:
         return reduce(add, Training(config, compile_program(config, "cpu", device_count)))
 
     return history
-
-
-@pytest.fixture
-def compilations() -> Iterator[list[str]]:
-    """An entry for each compilation by XLA from here on."""
-    seen: list[str] = []
-
-    def listen(event: str, duration: float, **details: Any) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield seen
-    jax.monitoring.unregister_event_duration_listener(listen)

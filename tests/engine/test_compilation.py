@@ -14,7 +14,7 @@ PROGRAM = """
 import jax
 from core.engine import compilation
 compilation.WORTH_KEEPING = 0.0
-from core.config import RunConfig
+from core.runs.config import RunConfig
 from core.engine.training import Training, compile_program
 events = []
 jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
