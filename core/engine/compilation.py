@@ -8,6 +8,8 @@ from pathlib import Path
 
 import jax
 
+from core import host
+
 PROGRAMS = 8  # of a kind that a process keeps; older ones are freed, so memory does not grow with the number of runs
 WORTH_KEEPING = 0.3  # seconds that a compilation took
 log = logging.getLogger(__name__)
@@ -15,7 +17,7 @@ log = logging.getLogger(__name__)
 
 def keep_programs() -> None:
     """Lets JAX keep what it compiles from now on in the host's folder, if there is one, and a safe one."""
-    if not (name := os.environ.get("NORMLAB_PROGRAMS")):
+    if not (name := host.text("PROGRAMS")):
         return
     folder = Path(name)
     if reason := unsafe(folder):

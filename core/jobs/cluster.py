@@ -1,8 +1,9 @@
 """What computes runs: one thread of this process, or the Dask cluster whose scheduler NORMLAB_SCHEDULER names."""
 
 import logging
-import os
 from typing import Any
+
+from core import host
 
 CONNECT_SECONDS = 5
 
@@ -33,7 +34,7 @@ def connect() -> Any:
     from distributed import Client
     from distributed.comm.addressing import get_address_host_port, normalize_address
 
-    address = os.environ.get("NORMLAB_SCHEDULER")
+    address = host.text("SCHEDULER")
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with dask.config.set(DASK_SETTINGS):
         try:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from core import host
 from core.jobs import estimate
 from core.jobs.cluster import ClusterError, connect
 from core.jobs.job import Job, Phase
@@ -23,7 +24,6 @@ from core.runs import store
 from core.runs.config import RunConfig, admit
 from core.runs.file import Run
 from core.runs.history import History
-from core.values import number
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
@@ -228,7 +228,7 @@ class Jobs:
 
 
 def max_queue() -> int:
-    most = number(os.environ.get("NORMLAB_MAX_QUEUE"))
+    most = host.number("MAX_QUEUE")
     return MAX_QUEUE if most is None else max(int(most), 1)
 
 

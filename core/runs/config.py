@@ -3,12 +3,12 @@
 import hashlib
 import json
 import math
-import os
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
+from core import host
 from core.placement.design import DesignError, is_design, placement_of
 from core.placement.table import PLACEMENTS
 from core.values import number, plain_text, shown
@@ -189,7 +189,7 @@ def short(name: str) -> str:
 def host_most(name: str) -> float:
     """The most of a field that this machine's host allows: the limit, or NORMLAB_MAX_<FIELD> where that is lower."""
     least, most = LIMITS[name]
-    allowed = number(os.environ.get(f"NORMLAB_MAX_{name.upper()}"))
+    allowed = host.number(f"MAX_{name.upper()}")
     return most if allowed is None else min(max(allowed, least), most)
 
 
