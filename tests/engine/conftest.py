@@ -7,11 +7,14 @@ from operator import add
 import jax
 import pytest
 
+from core.engine.devices import set_up_jax
 from core.engine.training import Training, compile_program
 from core.placement.record import BlockSpec, Placement, Structure
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 from core.runs.history import History
+
+set_up_jax()  # before a test uses JAX by itself
 
 GAINS = (("query", 0.7), ("value", 1.3), ("attention_output", 0.5), ("mlp_in", 2.0), ("mlp_out", 0.25))
 EVERY_SITE = Structure(frozenset({"input", "inner", "output", "outer"}), frozenset({"input", "outer"}))
