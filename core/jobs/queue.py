@@ -17,7 +17,7 @@ from typing import Any
 
 from core import host
 from core.jobs import estimate
-from core.jobs.cluster import ClusterError, connect
+from core.jobs.cluster import SCHEDULER_TOPIC, ClusterError, connect, lost_tasks, submit_in_turn
 from core.jobs.job import Job, Phase
 from core.jobs.worker import COMPUTING, TOPIC, at_work, compute
 from core.runs import store
@@ -81,7 +81,7 @@ class Jobs:
             job = Job(config, before.attempt + 1 if before else 0, expected, History.empty(config.layers))
             job.join(viewer)
             try:
-                future = job.future = client.submit(compute, config.to_dict(), key=job.key, fifo_timeout=0)
+                future = job.future = submit_in_turn(client, compute, config.to_dict(), key=job.key)
             except Exception as error:  # Dask has nothing narrower for a client that was closed meanwhile
                 raise JobsError("The connection to the scheduler was just lost; please try again.") from error
             self._jobs[config.key] = job
@@ -181,9 +181,10 @@ class Jobs:
 
     def _hear_of_workers(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
+        lost = lost_tasks(message)
         with self._lock:
             for job in self._jobs.values():
-                if not job.ended and job.key in message.get("processing-tasks", ()) and message["action"] == "remove-worker":
+                if not job.ended and job.key in lost:
                     job.lose_worker()
 
     def _follow(self, job: Job, future: Any) -> None:
@@ -214,7 +215,7 @@ class Jobs:
                     raise JobsError(str(error)) from error
                 self._slots = max(sum(self._client.nthreads().values()), 1)
                 self._client.subscribe_topic(TOPIC, self._hear)
-                self._client.subscribe_topic("all", self._hear_of_workers)
+                self._client.subscribe_topic(SCHEDULER_TOPIC, self._hear_of_workers)
                 atexit.register(self._exit)
             return self._client
 
@@ -222,7 +223,7 @@ class Jobs:
         if self._client is not None:
             atexit.unregister(self._exit)
             with contextlib.suppress(TimeoutError):
-                self._client.unsubscribe_topic("all")
+                self._client.unsubscribe_topic(SCHEDULER_TOPIC)
                 self._client.close(timeout=CLOSE_SECONDS)
             self._client = None
 

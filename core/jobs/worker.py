@@ -31,7 +31,7 @@ def compute(settings: dict[str, Any]) -> bytes:
     with COMPUTING, contextlib.ExitStack() as at_end:
         worker = get_worker()
         key = str(worker.get_current_task())
-        if not wanted(worker, key):
+        if not still_wanted(worker, key):
             return b""
         at_work.add(key)
         at_end.callback(at_work.discard, key)
@@ -50,7 +50,7 @@ def compute(settings: dict[str, Any]) -> bytes:
         history = untold = History.empty(config.layers)
         started, told = time.perf_counter(), -math.inf
         for chunk in run:
-            if not wanted(worker, key):
+            if not still_wanted(worker, key):
                 return b""
             history, untold = history + chunk, untold + chunk
             now = time.perf_counter()
@@ -60,8 +60,11 @@ def compute(settings: dict[str, Any]) -> bytes:
         return run.finished(history, time.perf_counter() - started).to_parquet()
 
 
-def wanted(worker: Any, key: Any) -> bool:
-    """Whether a client still holds the task: the scheduler tells the worker where none does, but no thread can be stopped from outside."""
+def still_wanted(worker: Any, key: Any) -> bool:
+    """Whether a client still wants the result. To be asked again and again, since a thread cannot be stopped from outside.
+
+    It rests on how Dask works inside: once no client holds the task, the scheduler tells the worker, which changes the task's state.
+    """
     task = worker.state.tasks.get(key)
     return task is not None and task.state == "executing"
 

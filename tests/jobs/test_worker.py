@@ -3,14 +3,17 @@
 import os
 import sys
 import threading
+import time
 from dataclasses import fields
 from functools import partial
 
 import numpy as np
 import pytest
+from distributed import get_worker
 from made_run import made_history
 
-from core.jobs.worker import NICENESS, lower_priority, packed, unpacked
+from core.jobs.cluster import connect
+from core.jobs.worker import NICENESS, lower_priority, packed, still_wanted, unpacked
 from core.runs.history import History
 
 
@@ -44,3 +47,29 @@ def test_only_the_own_thread_and_those_it_starts_make_way() -> None:
     thread.join()
     assert found == [max(before, NICENESS)] * 2
     assert niceness() == before
+
+
+polled, stopped = threading.Event(), threading.Event()
+
+
+def poll() -> None:
+    """A task that does nothing but ask whether it is wanted."""
+    worker, deadline = get_worker(), time.monotonic() + 60
+    while still_wanted(worker, worker.get_current_task()):
+        polled.set()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    stopped.set()
+
+
+def test_still_wanted_until_no_client_holds_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NORMLAB_SCHEDULER", raising=False)
+    client = connect()
+    try:
+        future = client.submit(poll)
+        assert polled.wait(60)
+        assert not stopped.wait(0.2)
+        future.release()
+        assert stopped.wait(60)
+    finally:
+        client.close()
