@@ -67,7 +67,7 @@ class Jobs:
         if self._join(config, viewer) or store.load(config):
             return
         admit(config)
-        client, expected = self._connected(), estimate.seconds(config)
+        client, expected = self._connect(), estimate.seconds(config)
         with self._lock:
             if self._join(config, viewer):
                 return
@@ -97,7 +97,7 @@ class Jobs:
                 job.watch(viewer)
             self._stop_abandoned()
             ahead = self._ahead(job)
-            if job.phase == "waiting" and not ahead and self._finishing():
+            if job.phase == "waiting" and not ahead and self._still_finishing():
                 return Status(job.phase, job.history, 0, None, "A run that was cancelled is still finishing its step.")
             seconds = job.seconds_left + sum(other.seconds_left for other in ahead) / self._slots
             return Status(job.phase, job.history, len(ahead), None if job.ended or math.isnan(seconds) else seconds, job.sentence)
@@ -150,8 +150,8 @@ class Jobs:
             return []
         return [other for other in takewhile(lambda other: other is not job, self._jobs.values()) if not other.ended]
 
-    def _finishing(self) -> bool:
-        """Whether this process still computes a run that has ended for everybody: no step can be interrupted."""
+    def _still_finishing(self) -> bool:
+        """Whether this process still computes a run that has been cancelled, since no step can be interrupted."""
         return bool(at_work - {job.key for job in self._jobs.values() if not job.ended})
 
     def _stop_abandoned(self) -> None:
@@ -205,7 +205,8 @@ class Jobs:
         for other, kept in unwritten:  # the store takes runs again
             other.sentence = write(kept)
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
+        """The client; a new one where there is none, or where its connection was lost. Raises JobsError."""
         with self._connecting:
             if self._client is None or self._client.status != "running":
                 self._disconnect()

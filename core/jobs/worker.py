@@ -17,7 +17,7 @@ TOPIC = "norm-placement-lab"  # of the events that a task sends
 EVENT_SECONDS = 0.25  # between two events of a task
 NICENESS = 10
 COMPUTING = threading.Lock()  # held while this process computes a run: it must not exit under XLA's feet
-at_work: set[str] = set()  # the key of the task that holds it
+at_work: set[str] = set()  # the key of the task that is computed here, if there is one
 
 
 def compute(settings: dict[str, Any]) -> bytes:
@@ -55,7 +55,7 @@ def compute(settings: dict[str, Any]) -> bytes:
             history, untold = history + chunk, untold + chunk
             now = time.perf_counter()
             if now - told >= EVENT_SECONDS:
-                tell("training", rows=packed(untold), steps=len(history), seconds=now - started)
+                tell("training", rows=to_stream(untold), steps=len(history), seconds=now - started)
                 untold, told = History.empty(config.layers), now
         return run.finished(history, time.perf_counter() - started).to_parquet()
 
@@ -76,7 +76,7 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, max(os.getpriority(os.PRIO_PROCESS, thread), NICENESS))
 
 
-def packed(history: History) -> bytes:
+def to_stream(history: History) -> bytes:
     """The history as an Arrow IPC stream."""
     table, sink = history.to_table(), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -84,5 +84,5 @@ def packed(history: History) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def unpacked(rows: bytes) -> History:
+def from_stream(rows: bytes) -> History:
     return History.from_table(pa.ipc.open_stream(rows).read_all())

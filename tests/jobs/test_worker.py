@@ -13,16 +13,16 @@ from distributed import get_worker
 from made_run import made_history
 
 from core.jobs.cluster import connect
-from core.jobs.worker import NICENESS, lower_priority, packed, still_wanted, unpacked
+from core.jobs.worker import NICENESS, from_stream, lower_priority, still_wanted, to_stream
 from core.runs.history import History
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
-def test_what_is_packed_is_unpacked(steps: int) -> None:
+def test_what_is_sent_arrives(steps: int) -> None:
     history = made_history(partial(np.random.default_rng(steps).normal, 0.0, 1.0), steps, 4)
     history.loss_s[-1:] = np.nan
     history.gradient_norm_s[-1:] = np.inf
-    again = unpacked(packed(history))
+    again = from_stream(to_stream(history))
     for field in fields(History):
         np.testing.assert_array_equal(getattr(again, field.name), getattr(history, field.name))
 
