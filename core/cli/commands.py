@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from core.cli.outputs import INTERRUPTED, checked_outputs, deliver
-from core.cli.report import HEADER, PLACEMENT_FOOT, PLACEMENT_HEADER, Result, placement_dict, placement_row, table
+from core.cli.outputs import INTERRUPTED, check_outputs, deliver
+from core.cli.report import HEADER, PLACEMENT_FOOT, PLACEMENT_HEADER, Trained, placement_dict, placement_row, table
 from core.placement.table import PLACEMENTS
 from core.runs import store
 from core.runs.config import ConfigError, RunConfig, admit
@@ -30,34 +30,34 @@ class Failure(Exception):  # noqa: N818 (it is no bug)
 
 
 def article(arguments: Namespace, stop: Event) -> int:
-    configs = [RunConfig.from_dict(config.to_dict() | settings(arguments)) for config in ARTICLE]
-    outputs = checked_outputs(arguments)
-    results = kept(compute(configs, arguments.device, stop))
-    return deliver(results, table([HEADER, *(result.row() for result in results)]), outputs, stop)
+    configs = [RunConfig.from_dict(config.to_dict() | read_settings(arguments)) for config in ARTICLE]
+    outputs = check_outputs(arguments)
+    runs = keep(compute(configs, arguments.device, stop))
+    return deliver(runs, table([HEADER, *(run.row() for run in runs)]), outputs, stop)
 
 
 def train(arguments: Namespace, stop: Event) -> int:
-    config = RunConfig.from_dict(settings(arguments))
-    outputs = checked_outputs(arguments)
-    results = kept(compute([config], arguments.device, stop))
-    texts = [result.to_json() if arguments.json else result.sentences() for result in results]
-    return deliver(results, "\n".join(texts), outputs, stop)
+    config = RunConfig.from_dict(read_settings(arguments))
+    outputs = check_outputs(arguments)
+    runs = keep(compute([config], arguments.device, stop))
+    texts = [run.to_json() if arguments.json else run.sentences() for run in runs]
+    return deliver(runs, "\n".join(texts), outputs, stop)
 
 
 def pack(arguments: Namespace, stop: Event) -> int:
     """Other runs are removed from the folder only once all of these are there."""
-    packed = []
-    for result in compute(ARTICLE, "auto", stop):
-        if result.run:
+    written = []
+    for trained in compute(ARTICLE, "auto", stop):
+        if trained.run:
             try:
-                store.save(result.run, store.REFERENCE)
+                store.save(trained.run, store.REFERENCE)
             except store.StoreError as error:
                 raise Failure(str(error)) from error
-            packed.append(store.REFERENCE / f"{result.config.key}{store.SUFFIX}")
-            tqdm.write(f"{packed[-1]}: {result.label}, {result.end}")  # above the bar
-    if len(packed) < len(ARTICLE):
+            written.append(store.REFERENCE / f"{trained.config.key}{store.SUFFIX}")
+            tqdm.write(f"{written[-1]}: {trained.label}, {trained.end}")  # above the bar
+    if len(written) < len(ARTICLE):
         return INTERRUPTED
-    for other in set(store.REFERENCE.glob(f"*{store.SUFFIX}")) - set(packed):
+    for other in set(store.REFERENCE.glob(f"*{store.SUFFIX}")) - set(written):
         other.unlink()
         print(f"{other}: removed")
     return 0
@@ -72,12 +72,13 @@ def placements(arguments: Namespace, stop: Event) -> int:
     return 0
 
 
-def settings(arguments: Namespace) -> dict[str, Any]:
-    """What the command line says of a run's fields."""
-    return {name: value for name, value in vars(arguments).items() if name in {field.name for field in fields(RunConfig)}}
+def read_settings(arguments: Namespace) -> dict[str, Any]:
+    """The fields of a run that the command line names, as it has them."""
+    names = {field.name for field in fields(RunConfig)}
+    return {name: value for name, value in vars(arguments).items() if name in names}
 
 
-def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> Iterator[Result]:
+def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> Iterator[Trained]:
     """Trains run after run until `stop` is set, with a bar where standard error is a terminal.
 
     Raises ConfigError where the host does not allow a run or the device is not there, and Failure where the device fails.
@@ -88,14 +89,14 @@ def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> 
     total = sum(config.steps for config in configs)
     with tqdm(total=total, unit="step", leave=False, disable=None, ncols=columns, nrows=rows) as bar:
         for config, label in zip(configs, labels(configs), strict=True):
-            result = computed(config, label, device, stop, bar)
-            if len(result.history):
-                yield result
+            trained = compute_one(config, label, device, stop, bar)
+            if len(trained.history):
+                yield trained
             if stop.is_set():
                 return
 
 
-def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, bar: Any) -> Result:
+def compute_one(config: RunConfig, label: str, device: "DeviceKind", stop: Event, bar: Any) -> Trained:
     from jax.errors import JaxRuntimeError
 
     from core.engine import training
@@ -106,7 +107,7 @@ def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, b
         bar.set_description(f"{label}: compiling")
         program = training.compile_program(config, device)
         if stop.is_set():
-            return Result(label, config, history, None)
+            return Trained(label, config, history, None)
         training_run = training.Training(config, program)
         bar.set_description(label)
         bar.unpause()  # its estimate is one of training
@@ -122,18 +123,18 @@ def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, b
         raise ConfigError(str(error)) from error
     except JaxRuntimeError as error:
         raise Failure(f"{label} could not be computed: {str(error).splitlines()[0]}") from error
-    return Result(label, config, history, run)
+    return Trained(label, config, history, run)
 
 
-def kept(results: Iterator[Result]) -> list[Result]:
-    """The results, the finished runs put into the store, where the app finds them; a store that takes none is no failure."""
-    found: list[Result] = []
-    troubles: dict[str, None] = {}
-    for result in results:
-        found.append(result)
-        if result.run and not store.load(result.config):
+def keep(runs: Iterator[Trained]) -> list[Trained]:
+    """Puts those that are finished into the store, where the app finds them, and returns all. A store that takes none is no failure."""
+    found: list[Trained] = []
+    troubles: dict[str, None] = {}  # each is told once
+    for trained in runs:
+        found.append(trained)
+        if trained.run and not store.load(trained.config):
             try:
-                store.save(result.run)
+                store.save(trained.run)
             except store.StoreError as error:
                 troubles[str(error)] = None
     for trouble in troubles:

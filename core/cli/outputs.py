@@ -8,19 +8,20 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from core.cli.report import Result
+from core.cli.report import Trained
 from core.runs.config import ConfigError
 from core.runs.frames import layer_frame, step_frame, write_csv
 from core.runs.history import History
 
 FAILED, INTERRUPTED = 1, 130  # exit codes
 STANDARD_OUTPUT = "-"
-FRAMES = {"csv": step_frame, "layers_csv": layer_frame}
+FRAMES = {"csv": step_frame, "layers-csv": layer_frame}  # options whose files are tables
 
 
-def checked_outputs(arguments: Namespace) -> dict[str, str]:
+def check_outputs(arguments: Namespace) -> dict[str, str]:
     """The files that the command line asks for, by option. Raises ConfigError, before anything is computed, where one cannot be written."""
-    outputs = {name: text for name in (*FRAMES, "plot") if (text := getattr(arguments, name, None)) is not None}
+    names = {"csv": "csv", "layers-csv": "layers_csv", "plot": "plot"}  # as the parser stores what an option says
+    outputs = {option: text for option, name in names.items() if (text := getattr(arguments, name, None)) is not None}
     for name, text in outputs.items():
         if name in FRAMES and text == STANDARD_OUTPUT:
             continue
@@ -29,12 +30,13 @@ def checked_outputs(arguments: Namespace) -> dict[str, str]:
             from core.figures import images
 
             images.check(path)
-        if reason := unwritable(path):
-            raise ConfigError(f"{name.replace('_', '-')} is {text!r}; {reason}.")
+        if reason := why_unwritable(path):
+            raise ConfigError(f"{name} is {text!r}; {reason}.")
     targets = [
         STANDARD_OUTPUT if text == STANDARD_OUTPUT or is_standard_output(text) else os.path.realpath(text) for text in outputs.values()
     ]
-    targets += [STANDARD_OUTPUT] if getattr(arguments, "json", False) else []
+    if getattr(arguments, "json", False):
+        targets.append(STANDARD_OUTPUT)
     for target in targets:
         if targets.count(target) > 1:
             raise ConfigError(f"Only one of the outputs can go to {'standard output' if target == STANDARD_OUTPUT else repr(target)}.")
@@ -49,8 +51,8 @@ def is_standard_output(text: str) -> bool:
         return False
 
 
-def unwritable(path: Path) -> str:
-    """Why a file cannot be written there; empty where it can."""
+def why_unwritable(path: Path) -> str:
+    """The reason why no file can be written there; empty if one can."""
     try:
         if path.is_dir():
             return "that is a folder"
@@ -61,12 +63,12 @@ def unwritable(path: Path) -> str:
     return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "it cannot be written there"
 
 
-def deliver(results: Sequence[Result], text: str, outputs: Mapping[str, str], stop: Event) -> int:
-    """Writes the files, then the text, then what goes to standard output, and returns the exit code. Without results there is nothing."""
-    if not results:
+def deliver(runs: Sequence[Trained], text: str, outputs: Mapping[str, str], stop: Event) -> int:
+    """Writes the files, the text, then what goes to standard output; returns the exit code. Without runs it writes nothing."""
+    if not runs:
         print("Interrupted before the first step, so nothing is written.", file=sys.stderr)
         return INTERRUPTED
-    histories = {result.label: result.history for result in results}
+    histories = {trained.label: trained.history for trained in runs}
     streamed = [name for name, target in outputs.items() if target == STANDARD_OUTPUT]
     files = {name: target for name, target in outputs.items() if name not in streamed}
     written = []
@@ -80,8 +82,9 @@ def deliver(results: Sequence[Result], text: str, outputs: Mapping[str, str], st
     for name in streamed:
         write(name, histories, sys.stdout)
     if stop.is_set():
-        steps, kept_in = len(results[-1].history), f"; what was computed is in {' and '.join(written)}" if written else ""
-        print(f"Interrupted after step {steps} of {results[-1].config.steps} of {results[-1].label}{kept_in}.", file=sys.stderr)
+        last = runs[-1]
+        where = f"; what was computed is in {' and '.join(written)}" if written else ""
+        print(f"Interrupted after step {len(last.history)} of {last.config.steps} of {last.label}{where}.", file=sys.stderr)
         return INTERRUPTED
     return 0 if len(written) == len(files) else FAILED
 

@@ -141,7 +141,7 @@ def test_the_engines_own_command_trains_the_shape_and_keeps_its_runs(shape: rati
     runs = ARTICLE if asked.command == "article" else [RunConfig(placement=asked.placement)]
     assert len(runs) == shape.runs
     for config in runs:
-        run = RunConfig.from_dict(config.to_dict() | commands.settings(asked))
+        run = RunConfig.from_dict(config.to_dict() | commands.read_settings(asked))
         assert not (store.REFERENCE / f"{run.key}{store.SUFFIX}").exists()
 
 

@@ -20,7 +20,7 @@ SMALL_ARTICLE = "article --layers 2 --steps 5"
 
 def config_of(command: str) -> RunConfig:
     """The run that a train command names."""
-    return RunConfig.from_dict(commands.settings(parser.parser().parse_args(shlex.split(command))))
+    return RunConfig.from_dict(commands.read_settings(parser.parser().parse_args(shlex.split(command))))
 
 
 def history_of(config: RunConfig) -> History:

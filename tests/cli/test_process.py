@@ -19,7 +19,7 @@ from core.cli import main
 
 
 def test_a_second_ctrl_c_ends_at_once() -> None:
-    with main.stopping() as stop:
+    with main.stop_on_ctrl_c() as stop:
         assert not stop.is_set()
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
