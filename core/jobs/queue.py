@@ -137,6 +137,11 @@ class Jobs:
             sys.stdout.flush()
             os._exit(0)
 
+    def _exit_before_jax(self) -> None:
+        """Runs must be stopped before JAX closes itself, which it asks for when it is imported; what is registered last is done first."""
+        atexit.unregister(self._exit)
+        atexit.register(self._exit)
+
     def _join(self, config: RunConfig, viewer: str) -> bool:
         with self._lock:
             job = self._jobs.get(config.key)
@@ -175,9 +180,8 @@ class Jobs:
                 if job.key == message["key"] and not job.ended:
                     job.hear(message)
             self._stop_abandoned()
-        if message["phase"] == "compiling":  # JAX is imported now: what closes it at exit must come after what stops the runs
-            atexit.unregister(self._exit)
-            atexit.register(self._exit)
+        if message["phase"] == "compiling":  # JAX is imported now
+            self._exit_before_jax()
 
     def _hear_of_workers(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
