@@ -20,11 +20,13 @@ class DeviceError(RuntimeError):
 def set_up_jax() -> None:
     """Called by whatever is about to use JAX, and done once in a process: importing the engine changes nothing for others who use JAX.
 
-    Gives JAX a CPU device for each core, so that a batch can be split among them, and the host's folder of compiled programs.
+    Gives JAX a CPU device for each core, so that a batch can be split among them, and the host's folder of compiled programs. Where
+    somebody has chosen another number of devices, or JAX was in use before, as in a notebook, the devices stay as they are.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(RuntimeError):  # JAX was in use before, as in a notebook: the devices that it has stay as they are
-        jax.config.update("jax_num_cpu_devices", cores)
+    if jax.config.values["jax_num_cpu_devices"] < 0:
+        with contextlib.suppress(RuntimeError):  # of a JAX in use
+            jax.config.update("jax_num_cpu_devices", cores)
     keep_programs()
 
 

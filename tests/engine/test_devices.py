@@ -58,8 +58,11 @@ assert dict(jax.config.values) == before
     assert run_python(imports + TRAIN) == f"2 {len(divided(devices('cpu'), RunConfig().batch))}"
 
 
-def test_where_jax_was_in_use_before_its_devices_stay_as_they_are() -> None:
-    assert run_python("import jax; jax.devices()" + TRAIN) == "2 1"
+@pytest.mark.parametrize(
+    ("before", "count"), [("jax.devices()", 1), ("jax.config.update('jax_num_cpu_devices', 3)", 3)], ids=["in use", "chosen"]
+)
+def test_where_somebody_has_set_jax_up_before_its_devices_stay_as_they_are(before: str, count: int) -> None:
+    assert run_python(f"import jax; {before}\n{TRAIN}") == f"2 {count}"
 
 
 def test_without_a_gpu_auto_falls_back_and_gpu_says_what_to_install() -> None:
