@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.timing import sweep
 from core.engine import group, training
 from core.engine.compilation import PROGRAMS
 from core.engine.group import compile_group, compiled_group, train_together
@@ -51,7 +50,7 @@ def assert_equal(one: History, other: History, rtol: float = 0.0) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways in which a device may compute its runs, the other platforms' on the CPU, too."""
     if request.param == "at once":
-        monkeypatch.setattr(sweep, "ONE_BY_ONE", set())
+        monkeypatch.setattr(group, "ONE_BY_ONE", set())
     return request.param
 
 
@@ -207,9 +206,9 @@ def test_placements_of_one_stack_go_together_and_no_others(first: str) -> None:
 def test_a_device_keeps_no_more_of_several_runs_than_of_one(layers: int, batch: int, width: int, share: int) -> None:
     config = RunConfig(layers=layers, batch=batch, width=width)
     at_once = group.fitting(config, share, 1)
-    kept = sweep.dense_bytes(layers * batch * config.length * width)
+    kept = group.dense_bytes(layers * batch * config.length * width)
     assert 1 <= at_once <= share
-    assert at_once == 1 or at_once * kept <= sweep.KEPT_BYTES
+    assert at_once == 1 or at_once * kept <= group.KEPT_BYTES
     assert math.ceil(share / at_once) * at_once < share + math.ceil(share / at_once)  # idle places: fewer than turns
 
 
@@ -217,15 +216,14 @@ def test_where_devices_outnumber_runs_several_split_a_batch() -> None:
     """Two runs on four devices, of which one diverges while the other goes on."""
     program = """
 import jax
-import core.engine.devices
 jax.config.update("jax_num_cpu_devices", 4)
-from tests.engine.test_sweep import *
+from test_group import *
 configs = [HOT, replace(HOT, learning_rate=1e-4)]
 print(dict(compile_group(configs, "cpu").mesh.shape), [len(history) for history in together(configs)])
 for history, other in zip(together(configs), together(configs, 1), strict=True):
     assert_equal(first_steps(history), first_steps(other), rtol=1e-3)
 """
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "{'run': 2, 'batch': 2} [4, 20]"
