@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """A line of JSON for each run."""
     asked = stopwatch.parser("benchmarks.baseline").parse_args(argv)
     for config in stopwatch.article_runs(asked.layers, asked.steps, asked.runs):
-        print(stopwatch.timed_steps(config, train(config)), flush=True)
+        print(stopwatch.time_steps(config, train(config)), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from core.runs.arithmetic import needed_flops
 from core.runs.settings import ConfigError
 
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
-OWN, COLD, WARM, SWEEP, TORCH = "article's own way", "engine, cold", "engine, warm", f"engine, {TOGETHER} together", "PyTorch, eager"
+OWN, COLD, WARM, GROUP, TORCH = "article's own way", "engine, cold", "engine, warm", f"engine, {TOGETHER} together", "PyTorch, eager"
 COMPILING = "compiling"
 BASELINE, TIMING, TORCH_EAGER = (["-m", name] for name in ("benchmarks.baseline", "benchmarks.timing", "benchmarks.torch_eager"))
 COMPILED = (6, 96)  # blocks whose compilations are compared
@@ -68,7 +68,7 @@ class Timed(NamedTuple):
         return fmean(run[name] for run in self.about)
 
 
-Timings = dict[tuple[int, str], list[Timed]]  # by blocks and way
+Timings = dict[tuple[int, str], list[Timed]]  # by blocks and contender
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,33 +92,35 @@ def measure(repeats: int, device: str) -> None:
     peaks = [peak(device)]
     device = peaks[0]["device"]
     missing = why_no_torch(device)
-    processes = {(shape.layers, way): arguments for shape in SHAPES for way, arguments in ways(shape, device).items()}
+    processes = {(shape.layers, name): arguments for shape in SHAPES for name, arguments in commands_of(shape, device).items()}
     processes |= {(layers, COMPILING): [*TIMING, "compiling", "--layers", str(layers), "--device", device] for layers in COMPILED}
     if missing:
-        processes = {(layers, way): arguments for (layers, way), arguments in processes.items() if way != TORCH}
+        processes = {(layers, name): arguments for (layers, name), arguments in processes.items() if name != TORCH}
 
     timings: Timings = defaultdict(list)
     for repeat in range(1, repeats + 1):
         peaks.append(peak(device))
-        for (layers, way), arguments in processes.items():
-            timings[layers, way].append(timed(arguments, device))
-            seconds = timings[layers, way][-1].seconds
-            print(f"{repeat} of {repeats}: {way}, {layers} blocks: {seconds:.1f} s", file=sys.stderr, flush=True)
+        for (layers, name), arguments in processes.items():
+            timings[layers, name].append(time_process(arguments, device))
+            seconds = timings[layers, name][-1].seconds
+            print(f"{repeat} of {repeats}: {name}, {layers} blocks: {seconds:.1f} s", file=sys.stderr, flush=True)
     peak_gflops = max(found["gflops"] for found in peaks)
 
     for shape in SHAPES:
         print(f"{shape.runs} {'run' if shape.runs == 1 else 'runs'} of {shape.layers} blocks and {shape.steps} steps:\n")
-        print(f"{compared(shape, timings, peak_gflops)}\n")
+        print(f"{shape_table(shape, timings, peak_gflops)}\n")
     print(f"{FOOT}\n")
     print(f"The best rate of float32 matrix products, on {'all cores' if device == 'cpu' else 'one GPU'}, is {peak_gflops:.0f} GFLOP/s.")
-    print("\n".join([missing] * bool(missing) + headlines(timings)))
+    if missing:
+        print(missing)
+    print("\n".join(headlines(timings)))
 
 
 def headlines(timings: Timings) -> list[str]:
     few, many = COMPILED
     compiling = ratio(timings[many, COMPILING], timings[few, COMPILING], lambda of: of.mean("compile_seconds"))
-    own, cold, warm, sweep = (timings[SHAPES[0].layers, way] for way in (OWN, COLD, WARM, SWEEP))
-    together = ratio(sweep, warm, lambda of: of.mean("seconds")) / TOGETHER
+    own, cold, warm, group = (timings[SHAPES[0].layers, name] for name in (OWN, COLD, WARM, GROUP))
+    together = ratio(group, warm, lambda of: of.mean("seconds")) / TOGETHER
     return [
         f"Compiling {many} blocks takes {compiling:.2f} of the time of {few}.",
         f"{TOGETHER} runs together take {together:.2f} of the time of {TOGETHER} single ones, all programs compiled.",
@@ -126,27 +128,27 @@ def headlines(timings: Timings) -> list[str]:
     ]
 
 
-def ways(shape: Shape, device: str) -> dict[str, list[str]]:
-    """The process of each way to train the shape's runs, as arguments of Python."""
+def commands_of(shape: Shape, device: str) -> dict[str, list[str]]:
+    """How each contender trains the shape's runs: its name, and the arguments of its Python process."""
     runs, on = [*shape.size, "--runs", str(shape.runs)], ["--device", device]
     return {
         OWN: [*BASELINE, *runs],
         COLD: ["-m", "core", *shape.command, *shape.size, *on],
         WARM: [*TIMING, "warm", *runs, *on],
-        SWEEP: [*TIMING, "sweep", *runs, *on],
+        GROUP: [*TIMING, "group", *runs, *on],
         TORCH: [*TORCH_EAGER, *runs, *on],
     }
 
 
 def peak(device: str) -> dict[str, Any]:
     """The kind of device that there is, cpu or gpu, and the GFLOP/s of its matrix products."""
-    return timed([*TIMING, "peak", "--device", device], device).about[0]
+    return time_process([*TIMING, "peak", "--device", device], device).about[0]
 
 
 def why_no_torch(device: str) -> str:
     """A sentence where PyTorch cannot be imported, or not be used on this device; empty where it can."""
     try:
-        timed(["-c", f"import torch; torch.zeros(1, device={'cuda' if device == 'gpu' else 'cpu'!r})"], device)
+        time_process(["-c", f"import torch; torch.zeros(1, device={'cuda' if device == 'gpu' else 'cpu'!r})"], device)
     except subprocess.CalledProcessError as error:
         last_line = error.stderr.strip().splitlines()[-1:] or ["it ended without a word"]
         here = "here for a GPU" if device == "gpu" else "here"
@@ -154,11 +156,11 @@ def why_no_torch(device: str) -> str:
     return ""
 
 
-def timed(arguments: Sequence[str], device: str) -> Timed:
-    """A Python process from start to end; its peak memory is at least that of this one. Raises CalledProcessError where it fails.
+def time_process(arguments: Sequence[str], device: str) -> Timed:
+    """Times a Python process from start to end. Raises CalledProcessError where it fails.
 
     It starts with nothing cached, and on `cpu` sees no GPU. What it says of its runs are the lines of JSON that it prints, or the facts of
-    the runs that it keeps.
+    the runs that it keeps. Its peak memory is at least that of this process: the system counts a child from the size of its parent.
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"NORMLAB_CACHE": cache, "JAX_ENABLE_COMPILATION_CACHE": "false"}
@@ -179,21 +181,23 @@ def timed(arguments: Sequence[str], device: str) -> Timed:
         return Timed(seconds, usage.ru_maxrss * MAXRSS_UNIT / 2**20, about)
 
 
-def compared(shape: Shape, timings: Timings, peak_gflops: float) -> str:
+def shape_table(shape: Shape, timings: Timings, peak_gflops: float) -> str:
     """The table of a shape: medians of all runs or processes, and of the ratios of what took turns."""
     own, torch = timings[shape.layers, OWN], timings.get((shape.layers, TORCH))
     flops = needed_flops(article_runs(shape.layers, shape.steps, shape.runs)[0])
     rows = [HEADER]
-    for way in ways(shape, "cpu"):
-        if not (processes := timings.get((shape.layers, way))):
+    for name in commands_of(shape, "cpu"):
+        if not (processes := timings.get((shape.layers, name))):
             continue
-        runs = TOGETHER if way == SWEEP else shape.runs
-        seconds = [len(of.about) * of.mean("seconds") if way == WARM else of.seconds for of in processes]
-        step_ms, compiling = (median(run[name] for of in processes for run in of.about) for name in ("ms_per_step", "compile_seconds"))
+        runs = TOGETHER if name == GROUP else shape.runs
+        seconds = [len(of.about) * of.mean("seconds") if name == WARM else of.seconds for of in processes]
+        step_ms, compiling = (
+            median(run[quantity] for of in processes for run in of.about) for quantity in ("ms_per_step", "compile_seconds")
+        )
         time_ratio = median(ours / theirs.seconds for ours, theirs in zip(seconds, own, strict=True)) * shape.runs / runs
         rows.append(
             (
-                way,
+                name,
                 f"{runs}",
                 f"{median(seconds):.1f}",
                 f"{step_ms:.1f}",

@@ -1,4 +1,4 @@
-"""What the ways that `python -m core bench` compares have in common: which runs they train, and how their steps are timed."""
+"""What the contenders of `python -m core bench` have in common: which runs they train, and how their steps are timed."""
 
 import json
 import time
@@ -11,7 +11,7 @@ import numpy as np
 from core.runs.config import RunConfig
 from core.runs.presets import ARTICLE
 
-TOGETHER = 8  # runs of the sweep
+TOGETHER = 8  # runs of the group
 
 
 def parser(prog: str) -> ArgumentParser:
@@ -26,7 +26,7 @@ def article_runs(layers: int, steps: int, runs: int) -> list[RunConfig]:
     return [replace(config, layers=layers, steps=steps) for config in ARTICLE[:runs]]
 
 
-def timed_steps(config: RunConfig, steps: Iterable[tuple[float, float]]) -> str:
+def time_steps(config: RunConfig, steps: Iterable[tuple[float, float]]) -> str:
     """A line of JSON about a run whose steps, loss and gradient norm, are computed one by one as they are asked for.
 
     The seconds before its second step are those of setting up and of compiling.

@@ -1,6 +1,6 @@
 """What `python -m core bench` asks of the engine, each in a process of its own that prints lines of JSON.
 
-`python -m benchmarks.timing WAY [--layers N] [--steps N] [--runs N] [--device auto|cpu|gpu]`
+`python -m benchmarks.timing WHAT [--layers N] [--steps N] [--runs N] [--device auto|cpu|gpu]`
 """
 
 import json
@@ -24,14 +24,14 @@ GPU_SIZE = 8192  # of the square matrices whose product shows what a GPU can do
 Line = dict[str, Any]
 
 
-def warm(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
+def time_warm(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
     """The runs, each of a program that this process has compiled and run before."""
     for config in configs:
-        single(replace(config, steps=2), device)
-    return [single(config, device) for config in configs]
+        time_single(replace(config, steps=2), device)
+    return [time_single(config, device) for config in configs]
 
 
-def single(config: RunConfig, device: DeviceKind) -> Line:
+def time_single(config: RunConfig, device: DeviceKind) -> Line:
     started = time.perf_counter()
     program = compile_program(config, device)
     compiled = time.perf_counter()
@@ -42,24 +42,24 @@ def single(config: RunConfig, device: DeviceKind) -> Line:
     return {"seconds": ended - started, "compile_seconds": compiled - started, "ms_per_step": 1000 * (ended - begun) / steps}
 
 
-def sweep(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
+def time_group(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
     """The first run with several seeds, trained together; `seconds` leaves compiling out, `ms_per_step` is of a step of one run."""
     together = [replace(configs[0], seed=configs[0].seed + i) for i in range(stopwatch.TOGETHER)]
-    group = compile_group(together, device)
+    program = compile_group(together, device)
     beginning(together[0])  # compiles what draws a run's parameters
     started = time.perf_counter()
-    chunks = train_together(together, group)
+    chunks = train_together(together, program)
     begun = time.perf_counter()
     steps = sum(len(history) for histories in chunks for history in histories)
     ended = time.perf_counter()
-    return [{"seconds": ended - started, "compile_seconds": group.compile_seconds, "ms_per_step": 1000 * (ended - begun) / steps}]
+    return [{"seconds": ended - started, "compile_seconds": program.compile_seconds, "ms_per_step": 1000 * (ended - begun) / steps}]
 
 
-def compiling(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
+def time_compiling(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
     return [{"compile_seconds": compile_program(configs[0], device).compile_seconds}]
 
 
-def peak(_: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
+def find_peak(_: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
     """Which kind of device the engine finds, and how many GFLOP/s its matrix products reach: on all cores, or on one GPU."""
     first = devices(device)[0]
     if first.platform == "cpu":
@@ -68,21 +68,21 @@ def peak(_: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
     return [{"device": "gpu", "gflops": product_gflops(lambda: jax.block_until_ready(square @ square), GPU_SIZE, repeats=20)}]
 
 
-WAYS: dict[str, Callable[[Sequence[RunConfig], DeviceKind], list[Line]]] = {
-    "warm": warm,
-    "sweep": sweep,
-    "compiling": compiling,
-    "peak": peak,
+MEASURES: dict[str, Callable[[Sequence[RunConfig], DeviceKind], list[Line]]] = {
+    "warm": time_warm,
+    "group": time_group,
+    "compiling": time_compiling,
+    "peak": find_peak,
 }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = stopwatch.parser("benchmarks.timing")
-    parser.add_argument("way", choices=WAYS)
+    parser.add_argument("what", choices=MEASURES)
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     asked = parser.parse_args(argv)
     try:
-        for line in WAYS[asked.way](stopwatch.article_runs(asked.layers, asked.steps, asked.runs), asked.device):
+        for line in MEASURES[asked.what](stopwatch.article_runs(asked.layers, asked.steps, asked.runs), asked.device):
             print(json.dumps(line), flush=True)
     except DeviceError as error:
         sys.exit(str(error))

@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = "cuda" if asked.device == "gpu" else "cpu"
     torch.backends.cuda.matmul.allow_tf32 = True  # as XLA does by default
     for config in stopwatch.article_runs(asked.layers, asked.steps, asked.runs):
-        print(stopwatch.timed_steps(config, train(config, device)), flush=True)
+        print(stopwatch.time_steps(config, train(config, device)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,22 @@
 """What the commands of core/cli/main.py do. Each returns its exit code; what it cannot do it says by ConfigError or Failure."""
 
 import json
-import os
 import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from core.cli.report import HEADER, PLACEMENT_FOOT, PLACEMENT_HEADER, Result, placement_dict, placement_row, table
+from core.cli.outputs import INTERRUPTED, check_outputs, deliver
+from core.cli.report import HEADER, PLACEMENT_FOOT, PLACEMENT_HEADER, Trained, placement_dict, placement_row, table
 from core.placement.table import PLACEMENTS
 from core.runs import store
 from core.runs.config import RunConfig, admit
-from core.runs.frames import layer_frame, step_frame, write_csv
 from core.runs.history import History
 from core.runs.labels import labels
 from core.runs.presets import ARTICLE
@@ -27,44 +25,40 @@ from core.runs.settings import ConfigError
 if TYPE_CHECKING:
     from core.engine.devices import DeviceKind
 
-FAILED, INTERRUPTED = 1, 130  # exit codes
-STANDARD_OUTPUT = "-"
-FRAMES = {"csv": step_frame, "layers_csv": layer_frame}
-
 
 class Failure(Exception):  # noqa: N818 (it is no bug)
     """The command cannot do what it was asked; the text is one sentence for the user."""
 
 
 def article(arguments: Namespace, stop: Event) -> int:
-    configs = [RunConfig.from_dict(config.to_dict() | settings(arguments)) for config in ARTICLE]
-    outputs = checked_outputs(arguments)
-    results = kept(compute(configs, arguments.device, stop))
-    return deliver(results, table([HEADER, *(result.row() for result in results)]), outputs, stop)
+    configs = [RunConfig.from_dict(config.to_dict() | read_settings(arguments)) for config in ARTICLE]
+    outputs = check_outputs(arguments)
+    runs = keep(compute(configs, arguments.device, stop))
+    return deliver(runs, table([HEADER, *(run.row() for run in runs)]), outputs, stop)
 
 
 def train(arguments: Namespace, stop: Event) -> int:
-    config = RunConfig.from_dict(settings(arguments))
-    outputs = checked_outputs(arguments)
-    results = kept(compute([config], arguments.device, stop))
-    texts = [result.to_json() if arguments.json else result.sentences() for result in results]
-    return deliver(results, "\n".join(texts), outputs, stop)
+    config = RunConfig.from_dict(read_settings(arguments))
+    outputs = check_outputs(arguments)
+    runs = keep(compute([config], arguments.device, stop))
+    texts = [run.to_json() if arguments.json else run.sentences() for run in runs]
+    return deliver(runs, "\n".join(texts), outputs, stop)
 
 
 def pack(arguments: Namespace, stop: Event) -> int:
     """Other runs are removed from the folder only once all of these are there."""
-    packed = []
-    for result in compute(ARTICLE, "auto", stop):
-        if result.run:
+    written = []
+    for trained in compute(ARTICLE, "auto", stop):
+        if trained.run:
             try:
-                store.save(result.run, store.REFERENCE)
+                store.save(trained.run, store.REFERENCE)
             except store.StoreError as error:
                 raise Failure(str(error)) from error
-            packed.append(store.REFERENCE / f"{result.config.key}{store.SUFFIX}")
-            tqdm.write(f"{packed[-1]}: {result.label}, {result.end}")  # above the bar
-    if len(packed) < len(ARTICLE):
+            written.append(store.REFERENCE / f"{trained.config.key}{store.SUFFIX}")
+            tqdm.write(f"{written[-1]}: {trained.label}, {trained.end}")  # above the bar
+    if len(written) < len(ARTICLE):
         return INTERRUPTED
-    for other in set(store.REFERENCE.glob(f"*{store.SUFFIX}")) - set(packed):
+    for other in set(store.REFERENCE.glob(f"*{store.SUFFIX}")) - set(written):
         other.unlink()
         print(f"{other}: removed")
     return 0
@@ -79,12 +73,13 @@ def placements(arguments: Namespace, stop: Event) -> int:
     return 0
 
 
-def settings(arguments: Namespace) -> dict[str, Any]:
-    """What the command line says of a run's fields."""
-    return {name: value for name, value in vars(arguments).items() if name in {field.name for field in fields(RunConfig)}}
+def read_settings(arguments: Namespace) -> dict[str, Any]:
+    """The fields of a run that the command line names, as it has them."""
+    names = {field.name for field in fields(RunConfig)}
+    return {name: value for name, value in vars(arguments).items() if name in names}
 
 
-def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> Iterator[Result]:
+def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> Iterator[Trained]:
     """Trains run after run until `stop` is set, with a bar where standard error is a terminal.
 
     Raises ConfigError where the host does not allow a run or the device is not there, and Failure where the device fails.
@@ -95,14 +90,14 @@ def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> 
     total = sum(config.steps for config in configs)
     with tqdm(total=total, unit="step", leave=False, disable=None, ncols=columns, nrows=rows) as bar:
         for config, label in zip(configs, labels(configs), strict=True):
-            result = computed(config, label, device, stop, bar)
-            if len(result.history):
-                yield result
+            trained = compute_one(config, label, device, stop, bar)
+            if len(trained.history):
+                yield trained
             if stop.is_set():
                 return
 
 
-def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, bar: Any) -> Result:
+def compute_one(config: RunConfig, label: str, device: "DeviceKind", stop: Event, bar: Any) -> Trained:
     from jax.errors import JaxRuntimeError
 
     from core.engine import training
@@ -113,7 +108,7 @@ def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, b
         bar.set_description(f"{label}: compiling")
         program = training.compile_program(config, device)
         if stop.is_set():
-            return Result(label, config, history, None)
+            return Trained(label, config, history, None)
         training_run = training.Training(config, program)
         bar.set_description(label)
         bar.unpause()  # its estimate is one of training
@@ -129,104 +124,21 @@ def computed(config: RunConfig, label: str, device: "DeviceKind", stop: Event, b
         raise ConfigError(str(error)) from error
     except JaxRuntimeError as error:
         raise Failure(f"{label} could not be computed: {str(error).splitlines()[0]}") from error
-    return Result(label, config, history, run)
+    return Trained(label, config, history, run)
 
 
-def kept(results: Iterator[Result]) -> list[Result]:
-    """The results, the finished runs put into the store, where the app finds them; a store that takes none is no failure."""
-    found: list[Result] = []
-    troubles: dict[str, None] = {}
-    for result in results:
-        found.append(result)
-        stored = store.load(result.config) if result.run else None
-        if result.run and (stored is None or stored.history.absent):
+def keep(runs: Iterator[Trained]) -> list[Trained]:
+    """Puts those that are finished into the store, where the app finds them, and returns all. A store that takes none is no failure."""
+    found: list[Trained] = []
+    troubles: dict[str, None] = {}  # each is told once
+    for trained in runs:
+        found.append(trained)
+        stored = store.load(trained.config) if trained.run else None
+        if trained.run and (stored is None or stored.history.absent):
             try:
-                store.save(result.run)
+                store.save(trained.run)
             except store.StoreError as error:
                 troubles[str(error)] = None
     for trouble in troubles:
         print(trouble, file=sys.stderr)
     return found
-
-
-def checked_outputs(arguments: Namespace) -> dict[str, str]:
-    """The files that the command line asks for, by option. Raises ConfigError, before anything is computed, where one cannot be written."""
-    outputs = {name: text for name in (*FRAMES, "plot") if (text := getattr(arguments, name, None)) is not None}
-    for name, text in outputs.items():
-        if name in FRAMES and text == STANDARD_OUTPUT:
-            continue
-        path = Path(text)
-        if name == "plot":
-            from core.figures import images
-
-            images.check(path)
-        if reason := unwritable(path):
-            raise ConfigError(f"{name.replace('_', '-')} is {text!r}; {reason}.")
-    targets = [
-        STANDARD_OUTPUT if text == STANDARD_OUTPUT or is_standard_output(text) else os.path.realpath(text) for text in outputs.values()
-    ]
-    targets += [STANDARD_OUTPUT] if getattr(arguments, "json", False) else []
-    for target in targets:
-        if targets.count(target) > 1:
-            raise ConfigError(f"Only one of the outputs can go to {'standard output' if target == STANDARD_OUTPUT else repr(target)}.")
-    return outputs
-
-
-def is_standard_output(text: str) -> bool:
-    """Whether a path is another name of what this process prints to."""
-    try:
-        return os.path.samestat(Path(text).stat(), os.fstat(1)) and not Path(text).samefile(os.devnull)
-    except OSError:
-        return False
-
-
-def unwritable(path: Path) -> str:
-    """Why a file cannot be written there; empty where it can."""
-    try:
-        if path.is_dir():
-            return "that is a folder"
-        if not path.parent.is_dir():
-            return f"there is no folder {str(path.parent)!r}"
-    except OSError as error:
-        return f"no file can have that name: {error.strerror}"
-    return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "it cannot be written there"
-
-
-def deliver(results: Sequence[Result], text: str, outputs: Mapping[str, str], stop: Event) -> int:
-    """Writes the files, then the text, then what goes to standard output, and returns the exit code. Without results there is nothing."""
-    if not results:
-        print("Interrupted before the first step, so nothing is written.", file=sys.stderr)
-        return INTERRUPTED
-    histories = {result.label: result.history for result in results}
-    streamed = [name for name, target in outputs.items() if target == STANDARD_OUTPUT]
-    files = {name: target for name, target in outputs.items() if name not in streamed}
-    written = []
-    for name, target in files.items():
-        try:
-            write(name, histories, Path(target))
-            written.append(target)
-        except OSError as error:
-            print(f"{target} could not be written: {error.strerror or error}.", file=sys.stderr)
-    print(text, file=sys.stderr if streamed else sys.stdout)
-    for name in streamed:
-        write(name, histories, sys.stdout)
-    if stop.is_set():
-        steps, kept_in = len(results[-1].history), f"; what was computed is in {' and '.join(written)}" if written else ""
-        print(f"Interrupted after step {steps} of {results[-1].config.steps} of {results[-1].label}{kept_in}.", file=sys.stderr)
-        return INTERRUPTED
-    return 0 if len(written) == len(files) else FAILED
-
-
-def write(name: str, histories: dict[str, History], target: Any) -> None:
-    """Raises OSError."""
-    if name in FRAMES:
-        frame = FRAMES[name](histories)
-        if isinstance(target, Path):  # pandas would read a compression, or a home folder, out of the name
-            with target.open("w", encoding="utf-8", newline="") as file:
-                write_csv(frame, file)
-        else:
-            write_csv(frame, target)
-    else:
-        from core.figures import curves, images
-
-        images.write(curves.article_figure(histories), target)

@@ -52,7 +52,7 @@ def dispatch(argv: Sequence[str] | None) -> int:
         return 0
     from core.cli import commands
 
-    with stopping() as stop:
+    with stop_on_ctrl_c() as stop:
         try:
             return getattr(commands, arguments.command)(arguments, stop)
         except commands.Failure as failure:
@@ -61,7 +61,7 @@ def dispatch(argv: Sequence[str] | None) -> int:
 
 
 @contextmanager
-def stopping() -> Iterator[Event]:
+def stop_on_ctrl_c() -> Iterator[Event]:
     """An event that Ctrl-C sets, so that what was computed can be kept; a second Ctrl-C ends the process at once."""
     stop = Event()
 

@@ -1,4 +1,4 @@
-"""How the command line tells what came out: of a run, and of the placements."""
+"""How the command line tells what became of a run, and what placements are."""
 
 import json
 import math
@@ -16,12 +16,12 @@ from core.runs.file import Run
 from core.runs.history import History
 from core.runs.outcome import outcome, peak, verdict
 
-LAYERS = RunConfig().layers  # the depth at which a placement is described
+DEPTH = RunConfig().layers  # the depth at which a placement is described
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A run as far as it came, at least one step; `run` is None where it was stopped before its end."""
+class Trained:
+    """What was trained of a run, at least one step; `run` is None where it was stopped before its end."""
 
     label: str
     config: RunConfig
@@ -72,12 +72,12 @@ class Result:
 
 HEADER = ("configuration", "final loss", "max gradient norm", "outcome")
 PLACEMENT_HEADER = ("name", "title", "identity path", "final norm", "arXiv", "norms")
-PLACEMENT_FOOT = f"With {LAYERS} blocks. Equations, Jacobians, sources, users and traps: python -m core placements --json"
+PLACEMENT_FOOT = f"With {DEPTH} blocks. Equations, Jacobians, sources, users and traps: python -m core placements --json"
 
 
 def placement_row(placement: Placement) -> tuple[str, ...]:
     """The cells of PLACEMENT_HEADER."""
-    identity, final = ("yes" if true else "no" for true in (placement.identity_path(LAYERS), placement.final_norm))
+    identity, final = ("yes" if true else "no" for true in (placement.identity_path(DEPTH), placement.final_norm))
     return placement.name, placement.title, identity, final, placement.arxiv, norms(placement)
 
 
@@ -87,18 +87,18 @@ def placement_dict(placement: Placement) -> dict[str, Any]:
         for name in ("name", "title", "summary", "final_norm", "source", "arxiv", "used_by", "trap", "embedding_norm", "dual_stream")
     }
     return facts | {
-        "identity_path": placement.identity_path(LAYERS),
-        "in_words": describe(placement, LAYERS),
+        "identity_path": placement.identity_path(DEPTH),
+        "in_words": describe(placement, DEPTH),
         "around_the_blocks": [latex(line) for line in ends(placement)],
         "blocks": blocks(placement),
     }
 
 
 def blocks(placement: Placement) -> list[dict[str, Any]]:
-    """Each run of blocks of equal structure: the sites of its norms, and in LaTeX its equation, its numbers and its Jacobian."""
+    """Each segment: the sites of its norms, and in LaTeX its equation, its numbers and its Jacobian."""
     found = []
-    runs = zip(placement.segments(LAYERS), equations(placement, LAYERS), jacobian(placement, LAYERS), strict=True)
-    for (structure, _), equation, derivative in runs:
+    segments = zip(placement.segments(DEPTH), equations(placement, DEPTH), jacobian(placement, DEPTH), strict=True)
+    for (structure, _), equation, derivative in segments:
         found.append(
             {
                 "first": equation.first,
@@ -119,12 +119,17 @@ def norms(placement: Placement) -> str:
     """Where a placement's norms sit, in words."""
     found = blocks(placement)
     texts = []
-    for run in found:
-        attention, feed_forward = (" + ".join(run[sublayer]) or "none" for sublayer in ("attention", "feed_forward"))
+    for segment in found:
+        attention, feed_forward = (" + ".join(segment[sublayer]) or "none" for sublayer in ("attention", "feed_forward"))
         text = attention if attention == feed_forward else f"{attention} (attention), {feed_forward} (feed-forward)"
-        text += f" + {', '.join(run['head_norms'])} of each head" if run["head_norms"] else ""
-        texts.append(text if len(found) == 1 else f"{text} ({which(range(run['first'], run['last'] + 1))})")
-    return "; ".join([*texts, *["embedding"] * placement.embedding_norm])
+        if segment["head_norms"]:
+            text += f" + {', '.join(segment['head_norms'])} of each head"
+        if len(found) > 1:
+            text += f" ({which(range(segment['first'], segment['last'] + 1))})"
+        texts.append(text)
+    if placement.embedding_norm:
+        texts.append("embedding")
+    return "; ".join(texts)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -8,26 +8,28 @@ from pathlib import Path
 
 import jax
 
+from core import host
+
 PROGRAMS = 8  # of a kind that a process keeps; older ones are freed, so memory does not grow with the number of runs
 WORTH_KEEPING = 0.3  # seconds that a compilation took
 log = logging.getLogger(__name__)
 
 
 def keep_programs() -> None:
-    """Lets JAX keep what it compiles from now on in the host's folder, if there is one, and a safe one."""
-    if not (name := os.environ.get("NORMLAB_PROGRAMS")):
+    """Lets JAX keep what it compiles from now on in the folder that the host names, if it does and the folder is safe."""
+    if not (name := host.text("PROGRAMS")):
         return
     folder = Path(name)
-    if reason := unsafe(folder):
+    if reason := why_unsafe(folder):
         log.warning("NORMLAB_PROGRAMS is %r; %s. Compiled programs are not kept.", name, reason)
         return
     jax.config.update("jax_compilation_cache_dir", str(folder.resolve()))
-    # Where nothing can be written, what is there is used, and nothing is tried.
+    # In a folder that cannot be written to, programs are found, but JAX must not try to keep any.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING if os.access(folder, os.W_OK) else math.inf)
 
 
-def unsafe(folder: Path) -> str:
-    """Why no program may be taken from a folder, which is made where it is missing; empty where one may.
+def why_unsafe(folder: Path) -> str:
+    """The reason not to load programs from this folder, which is created if it is missing; empty if it is safe.
 
     A program is machine code: nobody else may have put it there.
     """

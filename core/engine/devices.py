@@ -1,6 +1,8 @@
-"""Which devices a run uses."""
+"""How JAX is set up, and which devices a run uses."""
 
+import contextlib
 import os
+from functools import cache
 from typing import Literal
 
 import jax
@@ -9,13 +11,23 @@ from core.engine.compilation import keep_programs
 
 DeviceKind = Literal["auto", "cpu", "gpu"]
 
-# A CPU device per core lets a batch be split among them; it must be said before JAX first looks for devices.
-jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-keep_programs()
-
 
 class DeviceError(RuntimeError):
     """The asked device is not there; its text is one sentence for the user."""
+
+
+@cache
+def set_up_jax() -> None:
+    """Called by whatever is about to use JAX, and done once in a process: importing the engine changes nothing for others who use JAX.
+
+    Gives JAX a CPU device for each core, so that a batch can be split among them, and the host's folder of compiled programs. Where
+    somebody has chosen another number of devices, or JAX was in use before, as in a notebook, the devices stay as they are.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jax.config.values["jax_num_cpu_devices"] < 0:
+        with contextlib.suppress(RuntimeError):  # of a JAX in use
+            jax.config.update("jax_num_cpu_devices", cores)
+    keep_programs()
 
 
 def devices(kind: DeviceKind) -> list[jax.Device]:
@@ -23,6 +35,7 @@ def devices(kind: DeviceKind) -> list[jax.Device]:
 
     Raises DeviceError where `gpu` is asked for and JAX finds none.
     """
+    set_up_jax()
     try:
         return jax.devices("cpu") if kind == "cpu" else jax.devices("gpu")
     except RuntimeError:

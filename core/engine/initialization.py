@@ -16,6 +16,7 @@ import numpy as np
 
 from core.engine.admin import profiled
 from core.engine.block import DYT_ALPHA, Scales
+from core.engine.devices import set_up_jax
 from core.engine.parameters import parameter_shapes
 from core.placement.design import placement_of
 from core.placement.record import BlockSpec
@@ -58,6 +59,7 @@ def column_gains(module: str, columns: int, run: list[BlockSpec]) -> np.ndarray:
 
 def initial_parameters(config: RunConfig) -> dict[str, Any]:
     """The parameters that a run starts from: float32, on the host."""
+    set_up_jax()
     placement = placement_of(config.placement)
     segments = placement.segments(config.layers)
     names = iter(f"block_{i}" for i in range(config.layers))

@@ -1,10 +1,13 @@
 """What computes runs: one thread of this process, or the Dask cluster whose scheduler NORMLAB_SCHEDULER names."""
 
 import logging
-import os
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from core import host
+
 CONNECT_SECONDS = 5
+SCHEDULER_TOPIC = "all"  # of the events in which a scheduler tells what becomes of its workers
 
 DASK_SETTINGS = {
     "distributed.admin.low-level-log-length": 100,  # events are kept that long, and an app may run for months
@@ -31,16 +34,35 @@ def connect() -> Any:
     """A Dask client; closing it closes what it started. Raises ClusterError."""
     import dask
     from distributed import Client
-    from distributed.comm.addressing import get_address_host_port, normalize_address
 
-    address = os.environ.get("NORMLAB_SCHEDULER")
+    address = host.text("SCHEDULER")
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with dask.config.set(DASK_SETTINGS):
         try:
             if not address:
                 return Client(set_as_default=False, **LOCAL)
-            get_address_host_port(normalize_address(address), strict=True)  # a Client that cannot read its address is never quite closed
+            check_address(address)
             return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, ImportError) as error:
             where = f"NORMLAB_SCHEDULER is {address!r}; no Dask scheduler answers there" if address else f"Dask cannot start here: {error}"
             raise ClusterError(f"{where}.") from error
+
+
+# What follows rests on how Dask works inside.
+
+
+def check_address(address: str) -> None:
+    """Raises ValueError where Dask cannot read the address: a Client that finds this out itself is never quite closed."""
+    from distributed.comm.addressing import get_address_host_port, normalize_address
+
+    get_address_host_port(normalize_address(address), strict=True)
+
+
+def submit_in_turn(client: Any, task: Callable[..., Any], *arguments: Any, key: str) -> Any:
+    """The future of a task that begins after those submitted before: unless told so, Dask orders those of 100 ms by their keys."""
+    return client.submit(task, *arguments, key=key, fifo_timeout=0)
+
+
+def lost_tasks(message: Mapping[str, Any]) -> Collection[str]:
+    """What a worker had to compute when it was lost, as keys, from an event of SCHEDULER_TOPIC; none if that tells something else."""
+    return message["processing-tasks"] if message.get("action") == "remove-worker" else ()

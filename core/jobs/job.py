@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Literal
 
-from core.jobs.worker import unpacked
+from core.jobs.worker import from_stream
 from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.history import History
@@ -22,8 +22,8 @@ class Job:
     expected: float  # seconds that it takes as a whole, nan where unknown
     history: History
     phase: Phase = "waiting"
-    first: tuple[int, float] = (0, 0.0)  # steps done and seconds spent when the first steps were heard of, and now:
-    latest: tuple[int, float] = (0, 0.0)
+    first: tuple[int, float] = (0, 0.0)  # steps done and seconds spent, as the first message about steps said
+    latest: tuple[int, float] = (0, 0.0)  # the same, as the last one said
     begun: float | None = None  # when its computation was first heard of
     sentence: str = ""
     future: Any = None
@@ -54,7 +54,7 @@ class Job:
 
     @property
     def seconds_left(self) -> float:
-        """By its own pace, once it has one; without the runs ahead."""
+        """Until it is finished, without the runs ahead: from the time that its own steps took, else from what was expected."""
         steps, seconds = (now - then for now, then in zip(self.latest, self.first, strict=True))
         if steps:
             return (self.config.steps - self.latest[0]) * seconds / steps
@@ -74,7 +74,7 @@ class Job:
         if "rows" in message:
             self.latest = message["steps"], message["seconds"]
             self.first = self.first if self.first[0] else self.latest
-            together = self.history + unpacked(message["rows"])
+            together = self.history + from_stream(message["rows"])
             if len(together) == message["steps"]:  # else the run was under way before this process asked for it
                 self.history = together
 

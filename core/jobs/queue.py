@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from core import host
 from core.jobs import estimate
-from core.jobs.cluster import ClusterError, connect
+from core.jobs.cluster import SCHEDULER_TOPIC, ClusterError, connect, lost_tasks, submit_in_turn
 from core.jobs.job import Job, Phase
 from core.jobs.worker import COMPUTING, TOPIC, at_work, compute
 from core.runs import store
 from core.runs.config import RunConfig, admit
 from core.runs.file import Run
 from core.runs.history import History
-from core.values import number
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
@@ -67,7 +67,7 @@ class Jobs:
         if self._join(config, viewer) or ((run := store.load(config)) and not run.history.absent):
             return
         admit(config)
-        client, expected = self._connected(), estimate.seconds(config)
+        client, expected = self._connect(), estimate.seconds(config)
         with self._lock:
             if self._join(config, viewer):
                 return
@@ -81,7 +81,7 @@ class Jobs:
             job = Job(config, before.attempt + 1 if before else 0, expected, History.empty(config.layers))
             job.join(viewer)
             try:
-                future = job.future = client.submit(compute, config.to_dict(), key=job.key, fifo_timeout=0)
+                future = job.future = submit_in_turn(client, compute, config.to_dict(), key=job.key)
             except Exception as error:  # Dask has nothing narrower for a client that was closed meanwhile
                 raise JobsError("The connection to the scheduler was just lost; please try again.") from error
             self._jobs[config.key] = job
@@ -97,7 +97,7 @@ class Jobs:
                 job.watch(viewer)
             self._stop_abandoned()
             ahead = self._ahead(job)
-            if job.phase == "waiting" and not ahead and self._finishing():
+            if job.phase == "waiting" and not ahead and self._still_finishing():
                 return Status(job.phase, job.history, 0, None, "A run that was cancelled is still finishing its step.")
             seconds = job.seconds_left + sum(other.seconds_left for other in ahead) / self._slots
             return Status(job.phase, job.history, len(ahead), None if job.ended or math.isnan(seconds) else seconds, job.sentence)
@@ -137,6 +137,11 @@ class Jobs:
             sys.stdout.flush()
             os._exit(0)
 
+    def _exit_before_jax(self) -> None:
+        """Runs must be stopped before JAX closes itself, which it asks for when it is imported; what is registered last is done first."""
+        atexit.unregister(self._exit)
+        atexit.register(self._exit)
+
     def _join(self, config: RunConfig, viewer: str) -> bool:
         with self._lock:
             job = self._jobs.get(config.key)
@@ -150,8 +155,8 @@ class Jobs:
             return []
         return [other for other in takewhile(lambda other: other is not job, self._jobs.values()) if not other.ended]
 
-    def _finishing(self) -> bool:
-        """Whether this process still computes a run that has ended for everybody: no step can be interrupted."""
+    def _still_finishing(self) -> bool:
+        """Whether this process still computes a run that has been cancelled, since no step can be interrupted."""
         return bool(at_work - {job.key for job in self._jobs.values() if not job.ended})
 
     def _stop_abandoned(self) -> None:
@@ -175,15 +180,15 @@ class Jobs:
                 if job.key == message["key"] and not job.ended:
                     job.hear(message)
             self._stop_abandoned()
-        if message["phase"] == "compiling":  # JAX is imported now: what closes it at exit must come after what stops the runs
-            atexit.unregister(self._exit)
-            atexit.register(self._exit)
+        if message["phase"] == "compiling":  # JAX is imported now
+            self._exit_before_jax()
 
     def _hear_of_workers(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
+        lost = lost_tasks(message)
         with self._lock:
             for job in self._jobs.values():
-                if not job.ended and job.key in message.get("processing-tasks", ()) and message["action"] == "remove-worker":
+                if not job.ended and job.key in lost:
                     job.lose_worker()
 
     def _follow(self, job: Job, future: Any) -> None:
@@ -204,7 +209,8 @@ class Jobs:
         for other, kept in unwritten:  # the store takes runs again
             other.sentence = write(kept)
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
+        """The client; a new one where there is none, or where its connection was lost. Raises JobsError."""
         with self._connecting:
             if self._client is None or self._client.status != "running":
                 self._disconnect()
@@ -214,7 +220,7 @@ class Jobs:
                     raise JobsError(str(error)) from error
                 self._slots = max(sum(self._client.nthreads().values()), 1)
                 self._client.subscribe_topic(TOPIC, self._hear)
-                self._client.subscribe_topic("all", self._hear_of_workers)
+                self._client.subscribe_topic(SCHEDULER_TOPIC, self._hear_of_workers)
                 atexit.register(self._exit)
             return self._client
 
@@ -222,13 +228,13 @@ class Jobs:
         if self._client is not None:
             atexit.unregister(self._exit)
             with contextlib.suppress(TimeoutError):
-                self._client.unsubscribe_topic("all")
+                self._client.unsubscribe_topic(SCHEDULER_TOPIC)
                 self._client.close(timeout=CLOSE_SECONDS)
             self._client = None
 
 
 def max_queue() -> int:
-    most = number(os.environ.get("NORMLAB_MAX_QUEUE"))
+    most = host.number("MAX_QUEUE")
     return MAX_QUEUE if most is None else max(int(most), 1)
 
 

@@ -17,7 +17,7 @@ TOPIC = "norm-placement-lab"  # of the events that a task sends
 EVENT_SECONDS = 0.25  # between two events of a task
 NICENESS = 10
 COMPUTING = threading.Lock()  # held while this process computes a run: it must not exit under XLA's feet
-at_work: set[str] = set()  # the key of the task that holds it
+at_work: set[str] = set()  # the key of the task that is computed here, if there is one
 
 
 def compute(settings: dict[str, Any]) -> bytes:
@@ -31,7 +31,7 @@ def compute(settings: dict[str, Any]) -> bytes:
     with COMPUTING, contextlib.ExitStack() as at_end:
         worker = get_worker()
         key = str(worker.get_current_task())
-        if not wanted(worker, key):
+        if not still_wanted(worker, key):
             return b""
         at_work.add(key)
         at_end.callback(at_work.discard, key)
@@ -50,18 +50,21 @@ def compute(settings: dict[str, Any]) -> bytes:
         history = untold = History.empty(config.layers)
         started, told = time.perf_counter(), -math.inf
         for chunk in run:
-            if not wanted(worker, key):
+            if not still_wanted(worker, key):
                 return b""
             history, untold = history + chunk, untold + chunk
             now = time.perf_counter()
             if now - told >= EVENT_SECONDS:
-                tell("training", rows=packed(untold), steps=len(history), seconds=now - started)
+                tell("training", rows=to_stream(untold), steps=len(history), seconds=now - started)
                 untold, told = History.empty(config.layers), now
         return run.finished(history, time.perf_counter() - started).to_parquet()
 
 
-def wanted(worker: Any, key: Any) -> bool:
-    """Whether a client still holds the task: the scheduler tells the worker where none does, but no thread can be stopped from outside."""
+def still_wanted(worker: Any, key: Any) -> bool:
+    """Whether a client still wants the result. To be asked again and again, since a thread cannot be stopped from outside.
+
+    It rests on how Dask works inside: once no client holds the task, the scheduler tells the worker, which changes the task's state.
+    """
     task = worker.state.tasks.get(key)
     return task is not None and task.state == "executing"
 
@@ -73,7 +76,7 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, max(os.getpriority(os.PRIO_PROCESS, thread), NICENESS))
 
 
-def packed(history: History) -> bytes:
+def to_stream(history: History) -> bytes:
     """The history as an Arrow IPC stream."""
     table, sink = history.to_table(), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -81,5 +84,5 @@ def packed(history: History) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def unpacked(rows: bytes) -> History:
+def from_stream(rows: bytes) -> History:
     return History.from_table(pa.ipc.open_stream(rows).read_all())

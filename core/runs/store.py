@@ -4,12 +4,12 @@
 """
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from core import host
 from core.runs.config import RunConfig
 from core.runs.file import DAMAGE, Facts, NewerFile, Run
 
@@ -24,7 +24,7 @@ class StoreError(OSError):
 
 
 def runs_folder() -> Path:
-    return Path(os.environ.get("NORMLAB_CACHE") or CACHE / "runs")
+    return Path(host.text("CACHE") or CACHE / "runs")
 
 
 def load(config: RunConfig) -> Run | None:

@@ -34,7 +34,7 @@ def test_it_trains_what_bench_asks_for(shape: ratios.Shape, monkeypatch: pytest.
         return [(4.0, 1.0), (3.0, 7.0)]
 
     monkeypatch.setattr(baseline, "train", train)
-    _, module, *arguments = ratios.ways(shape, "cpu")[ratios.OWN]
+    _, module, *arguments = ratios.commands_of(shape, "cpu")[ratios.OWN]
     assert module == baseline.__name__
     baseline.main(arguments)
     assert trained == stopwatch.article_runs(shape.layers, shape.steps, shape.runs)

@@ -29,7 +29,7 @@ def test_the_first_step_is_told_apart_from_the_others(monkeypatch: pytest.Monkey
             times = iter([now])
             yield loss, norm
 
-    about = json.loads(stopwatch.timed_steps(RunConfig(placement="post", warmup=2 / 3), steps()))
+    about = json.loads(stopwatch.time_steps(RunConfig(placement="post", warmup=2 / 3), steps()))
     assert about == {
         "placement": "post",
         "warmup_steps": 120,

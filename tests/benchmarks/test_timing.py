@@ -26,13 +26,13 @@ def lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str,
 def test_a_warm_run_is_of_a_program_that_has_run_before(
     tiny_runs: list[RunConfig], compilations: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    single, begun = timing.single, []
+    time_single, begun = timing.time_single, []
 
     def counted(config: RunConfig, device: timing.DeviceKind) -> timing.Line:
         begun.append((config, len(compilations)))
-        return single(config, device)
+        return time_single(config, device)
 
-    monkeypatch.setattr(timing, "single", counted)
+    monkeypatch.setattr(timing, "time_single", counted)
     training.compiled.cache_clear()
     first, second = lines(capsys, "warm")
     assert [config.steps for config, _ in begun] == [2, 2, 5, 5]
@@ -43,17 +43,17 @@ def test_a_warm_run_is_of_a_program_that_has_run_before(
         assert line["ms_per_step"] > 0
 
 
-def test_the_sweep_trains_eight_runs_that_differ_in_their_seeds(
+def test_the_group_trains_eight_runs_that_differ_in_their_seeds(
     tiny_runs: list[RunConfig], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trained = []
 
-    def train_together(configs: list[RunConfig], group: group.Group) -> object:
+    def train_together(configs: list[RunConfig], program: group.Group) -> object:
         trained.extend(configs)
-        return group.train_together(configs, group)
+        return group.train_together(configs, program)
 
     monkeypatch.setattr(timing, "train_together", train_together)
-    [line] = lines(capsys, "sweep")
+    [line] = lines(capsys, "group")
     assert trained == [replace(tiny_runs[0], seed=seed) for seed in range(7, 15)]
     assert line["ms_per_step"] * 8 * tiny_runs[0].steps / 1000 == pytest.approx(line["seconds"], rel=0.999)  # a run's step, of 8 runs
     assert line["compile_seconds"] > 0
@@ -70,11 +70,11 @@ def test_the_peak_is_that_of_the_cores_here(monkeypatch: pytest.MonkeyPatch, cap
 
 
 @pytest.mark.parametrize("shape", ratios.SHAPES)
-@pytest.mark.parametrize("way", [ratios.WARM, ratios.SWEEP])
-def test_bench_asks_for_what_there_is(way: str, shape: ratios.Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", [ratios.WARM, ratios.GROUP])
+def test_bench_asks_for_what_there_is(name: str, shape: ratios.Shape, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(timing, "WAYS", dict.fromkeys(timing.WAYS, lambda *what: asked.append(what) or []))
-    _, module, *arguments = ratios.ways(shape, "cpu")[way]
+    monkeypatch.setattr(timing, "MEASURES", dict.fromkeys(timing.MEASURES, lambda *what: asked.append(what) or []))
+    _, module, *arguments = ratios.commands_of(shape, "cpu")[name]
     assert module == timing.__name__
     timing.main(arguments)
     assert asked == [(stopwatch.article_runs(shape.layers, shape.steps, shape.runs), "cpu")]

@@ -1,21 +1,19 @@
 """How results and placements are told."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from made_run import made_history
 
-from core.cli.report import Result, blocks, norms, placement_dict, table
+from core.cli.report import Trained, blocks, norms, placement_dict, table
 from core.placement.record import BlockSpec, Placement, Structure
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 
 
-def result(*gradient_norms: float) -> Result:
+def result(*gradient_norms: float) -> Trained:
     norms_s = np.array(gradient_norms, np.float32)
-    history = replace(made_history(np.ones, len(norms_s), 1), gradient_norm_s=norms_s)
-    return Result("label", RunConfig(layers=1), history, None)
+    history = made_history(np.ones, len(norms_s), 1).replace(gradient_norm=norms_s)
+    return Trained("label", RunConfig(layers=1), history, None)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,20 @@
-"""A run small enough for any test, how to train one, and placements made up to use every site and scale."""
+"""How to train a run, and placements made up to use every site and scale."""
 
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
-from typing import Any
 
 import jax
 import pytest
 
+from core.engine.devices import set_up_jax
 from core.engine.training import Training, compile_program
 from core.placement.record import BlockSpec, Placement, Structure
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 from core.runs.history import History
+
+set_up_jax()  # before a test uses JAX by itself
 
 GAINS = (("query", 0.7), ("value", 1.3), ("attention_output", 0.5), ("mlp_in", 2.0), ("mlp_out", 0.25))
 EVERY_SITE = Structure(frozenset({"input", "inner", "output", "outer"}), frozenset({"input", "outer"}))
@@ -34,11 +36,6 @@ MADE_UP: dict[str, Callable[[int, int], BlockSpec]] = {
     "vector": scaled(Structure(frozenset({"output"}), frozenset({"input", "inner"}), "vector")),
     "mixed": post_then_pre,
 }
-
-
-@pytest.fixture
-def tiny() -> RunConfig:
-    return RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
 
 
 @pytest.fixture
@@ -67,17 +64,3 @@ def history_of() -> Callable[..., History]:
         return reduce(add, Training(config, compile_program(config, "cpu", device_count)))
 
     return history
-
-
-@pytest.fixture
-def compilations() -> Iterator[list[str]]:
-    """An entry for each compilation by XLA from here on."""
-    seen: list[str] = []
-
-    def listen(event: str, duration: float, **details: Any) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield seen
-    jax.monitoring.unregister_event_duration_listener(listen)

@@ -8,13 +8,13 @@ from pathlib import Path
 import jax
 import pytest
 
-from core.engine.compilation import keep_programs, unsafe
+from core.engine.compilation import keep_programs, why_unsafe
 
 PROGRAM = """
 import jax
 from core.engine import compilation
 compilation.WORTH_KEEPING = 0.0
-from core.config import RunConfig
+from core.runs.config import RunConfig
 from core.engine.training import Training, compile_program
 events = []
 jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
@@ -24,7 +24,7 @@ print(history["loss"][0], events.count("/jax/compilation_cache/cache_hits") > 0)
 """
 
 
-def computed(folder: Path) -> tuple[float, bool]:
+def compute(folder: Path) -> tuple[float, bool]:
     """The first loss, and whether a program was found in the folder."""
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=os.environ | {"NORMLAB_PROGRAMS": str(folder)}, capture_output=True, text=True, check=False
@@ -36,7 +36,7 @@ def computed(folder: Path) -> tuple[float, bool]:
 
 def test_a_program_is_compiled_once_and_kept_also_where_nothing_more_can_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "below" / "programs"
-    first, again = computed(folder), computed(folder)
+    first, again = compute(folder), compute(folder)
     assert (first[1], again[1]) == (False, True)
     assert first[0] == again[0]
     assert folder.stat().st_mode & 0o077 == 0
@@ -44,7 +44,7 @@ def test_a_program_is_compiled_once_and_kept_also_where_nothing_more_can_be_writ
         kept.write_bytes(b"damaged")
     before = {kept.name for kept in folder.iterdir()}
     folder.chmod(0o500)
-    damaged = computed(folder)
+    damaged = compute(folder)
     folder.chmod(0o700)
     assert damaged[0] == first[0]
     assert {kept.name for kept in folder.iterdir()} == before
@@ -63,10 +63,10 @@ def test_a_folder_that_others_can_write_to_is_not_used(
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    assert unsafe(tmp_path / "\udcff") == "the name must be one that can be printed"
+    assert why_unsafe(tmp_path / "\udcff") == "the name must be one that can be printed"
 
 
 @pytest.mark.parametrize("where", ["file", "file/below"])
 def test_where_no_folder_can_be_the_reason_is_said(tmp_path: Path, where: str) -> None:
     (tmp_path / "file").write_text("")
-    assert unsafe(tmp_path / where).startswith("there can be no such folder")
+    assert why_unsafe(tmp_path / where).startswith("there can be no such folder")

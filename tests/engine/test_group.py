@@ -212,15 +212,14 @@ def test_where_devices_outnumber_runs_several_split_a_batch() -> None:
     """Two runs on four devices, of which one diverges while the other goes on."""
     program = """
 import jax
-import core.engine.devices
 jax.config.update("jax_num_cpu_devices", 4)
-from tests.engine.test_group import *
+from test_group import *
 configs = [HOT, replace(HOT, learning_rate=1e-4)]
 print(dict(compile_group(configs, "cpu").mesh.shape), [len(history) for history in together(configs)])
 for history, other in zip(together(configs), together(configs, 1), strict=True):
     assert_equal(first_steps(history), first_steps(other), rtol=1e-3)
 """
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": "tests"}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "{'run': 2, 'batch': 2} [4, 20]"

@@ -1,11 +1,35 @@
 """The cluster inside the process, and the addresses of others."""
 
 import os
+import threading
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
+import dask
 import psutil
 import pytest
 
-from core.jobs.cluster import ClusterError, connect
+from core.jobs.cluster import DASK_SETTINGS, SCHEDULER_TOPIC, ClusterError, check_address, connect, lost_tasks, submit_in_turn
+
+gate, begun = threading.Event(), SimpleQueue[int]()  # of tasks, which Dask takes as functions of modules only
+
+
+def wait(number: int) -> None:
+    begun.put(number)
+    assert gate.wait(60)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.delenv("NORMLAB_SCHEDULER", raising=False)
+    gate.clear()
+    client = connect()
+    yield client
+    gate.set()
+    client.close()
 
 
 def test_it_is_one_thread_that_the_network_cannot_reach(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +53,56 @@ def test_an_address_without_a_scheduler_is_named(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ClusterError) as error:
         connect()
     assert str(error.value) == f"NORMLAB_SCHEDULER is {address!r}; no Dask scheduler answers there."
+
+
+def test_dask_knows_every_setting() -> None:
+    import distributed  # noqa: F401 (which brings its settings)
+
+    for name in DASK_SETTINGS:
+        assert type(dask.config.get(name)) is type(DASK_SETTINGS[name])
+
+
+def test_what_dask_serves_has_nothing_to_see(client: Any) -> None:
+    ports = [client.cluster.scheduler.http_server.port, *(worker.http_server.port for worker in client.cluster.workers.values())]
+    for port in ports:
+        for path in ("", "status", "health", "info/main/workers.html", "metrics"):
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://127.0.0.1:{port}/{path}")
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:80", "127.0.0.1", " ", "tcp://"])
+def test_check_address_refuses_what_dask_cannot_read(address: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        check_address(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://scheduler:8786", "tls://[::1]:8786"])
+def test_check_address_lets_others_pass(address: str) -> None:
+    check_address(address)
+
+
+def test_submit_in_turn_begins_tasks_in_the_order_in_which_they_come(client: Any) -> None:
+    futures = [submit_in_turn(client, wait, number, key=f"task-{9 - number}") for number in range(9)]
+    gate.set()
+    client.gather(futures)
+    assert [begun.get() for _ in futures] == list(range(9))
+
+
+def test_lost_tasks_are_those_of_a_worker_that_is_gone(client: Any) -> None:
+    lost: list[str] = []
+    told = threading.Event()
+
+    def hear(event: tuple[float, dict[str, Any]]) -> None:
+        if found := lost_tasks(event[1]):
+            lost.extend(found)
+            told.set()
+
+    client.subscribe_topic(SCHEDULER_TOPIC, hear)
+    future = submit_in_turn(client, wait, 1, key="computing")
+    assert begun.get(timeout=60) == 1
+    assert lost == []
+    scheduler = client.cluster.scheduler
+    client.cluster.sync(scheduler.remove_worker, address=next(iter(scheduler.workers)), stimulus_id="test")
+    assert told.wait(60)
+    assert lost == ["computing"]
+    assert future.status == "pending"  # it is held until here: another worker would compute it

@@ -9,7 +9,7 @@ from made_run import made_history
 
 from core.jobs import job
 from core.jobs.job import Job
-from core.jobs.worker import packed
+from core.jobs.worker import to_stream
 from core.runs.config import RunConfig
 from core.runs.history import History
 
@@ -24,7 +24,7 @@ def message(steps: int, first: int = 1, seconds: float = 0.0) -> dict[str, objec
     """An event that tells of the steps from `first` to `steps`; a step's loss is its number."""
     loss_s = np.arange(first, steps + 1, dtype=np.float32)
     history = replace(made_history(np.ones, len(loss_s), 2), loss_s=loss_s)
-    return {"key": "", "phase": "training", "rows": packed(history), "steps": steps, "seconds": seconds}
+    return {"key": "", "phase": "training", "rows": to_stream(history), "steps": steps, "seconds": seconds}
 
 
 def test_chunks_are_put_together(submitted: Job) -> None:

@@ -20,7 +20,7 @@ from made_run import assert_equal, made_history
 from core.engine.training import Training, compile_program
 from core.jobs import estimate, job, worker
 from core.jobs.cluster import LOCAL
-from core.jobs.queue import Jobs, JobsError, QueueFull, Status
+from core.jobs.queue import KEPT, Jobs, JobsError, QueueFull, Status, max_queue
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.history import History
@@ -259,7 +259,7 @@ def test_a_full_queue_says_so(queue: Jobs, gate: Gate, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("text", "most"), [("", 40), ("many", 40), ("nan", 40), ("0", 1), ("-3", 1), ("7", 7)])
 def test_the_queue_has_a_bound_whatever_the_host_writes(monkeypatch: pytest.MonkeyPatch, text: str, most: int) -> None:
     monkeypatch.setenv("NORMLAB_MAX_QUEUE", text)
-    assert queue.max_queue() == most
+    assert max_queue() == most
 
 
 def test_a_run_beyond_the_hosts_limits_is_refused(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,10 +322,10 @@ def test_a_cancelled_run_can_be_run_again_while_it_is_still_stopping(queue: Jobs
 
 def test_many_runs_leave_little_behind(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "__iter__", lambda _: iter([rows(1)] * STEPS))
-    runs = [fresh() for _ in range(queue.KEPT + 10)]
+    runs = [fresh() for _ in range(KEPT + 10)]
     for config in runs:
         queue.submit(config, "ann")
-    until(lambda: [config for config in runs if queue.status(config, None)] == runs[-queue.KEPT :])
+    until(lambda: [config for config in runs if queue.status(config, None)] == runs[-KEPT:])
     until(lambda: all(store.load(config) for config in runs))
     scheduler = queue._client.cluster.scheduler
     until(lambda: not scheduler.tasks)
@@ -391,8 +391,8 @@ def test_importing_it_imports_neither_jax_nor_dask() -> None:
 def test_leaving_while_a_run_is_on_its_way_is_quiet(phase: str) -> None:
     done = run_python(f"""
 import time
-from core.config import RunConfig
-from core.jobs import Jobs
+from core.jobs.queue import Jobs
+from core.runs.config import RunConfig
 queue, config = Jobs(), RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5000)
 queue.submit(config, "ann")
 queue.submit(RunConfig(), "ann")

@@ -13,7 +13,7 @@ import pytest
 from made_run import made_run
 from PIL import Image
 
-from core.cli.commands import settings
+from core.cli.commands import read_settings
 from core.cli.parser import parser
 from core.runs import store
 from core.runs.config import RunConfig
@@ -106,7 +106,7 @@ def test_a_run_s_own_files_hold_the_run_and_its_settings(visit: Visits, files: F
 def test_the_command_asks_for_the_same_run(visit: Visits, files: Files) -> None:
     commands = [shlex.split(code.value) for code in visit(**QUERY).app.code]
     assert [command[:4] for command in commands] == [["python", "-m", "core", "train"]] * 2
-    assert [RunConfig.from_dict(settings(parser().parse_args(command[3:]))) for command in commands] == KNOWN
+    assert [RunConfig.from_dict(read_settings(parser().parse_args(command[3:]))) for command in commands] == KNOWN
 
 
 @pytest.mark.parametrize("name", CHARTS)
