@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from benchmarks import stopwatch
 from core.engine.devices import DeviceError, DeviceKind, devices
 from core.engine.group import compile_group, train_together
-from core.engine.training import Training, beginning, compile_program
+from core.engine.training import Training, begin, compile_program
 from core.machine import matrix_gflops, product_gflops
 from core.runs.config import RunConfig
 
@@ -46,7 +46,7 @@ def time_group(configs: Sequence[RunConfig], device: DeviceKind) -> list[Line]:
     """The first run with several seeds, trained together; `seconds` leaves compiling out, `ms_per_step` is of a step of one run."""
     together = [replace(configs[0], seed=configs[0].seed + i) for i in range(stopwatch.TOGETHER)]
     program = compile_group(together, device)
-    beginning(together[0])  # compiles what draws a run's parameters
+    begin(together[0])  # compiles what draws a run's parameters
     started = time.perf_counter()
     chunks = train_together(together, program)
     begun = time.perf_counter()

@@ -19,9 +19,15 @@ from core.runs.config import RunConfig
 
 EPSILON = 1e-6
 DYT_ALPHA = 0.5  # at first
-# its products are all of the last axis by the first
-Dense = partial(nn.Dense, dot_general=lambda x_nd, kernel_df, dimensions, **_: product(x_nd, kernel_df))
 Branch = Callable[[jax.Array, Callable[[jax.Array], jax.Array]], jax.Array]
+
+
+def contract(x_nd: jax.Array, kernel_df: jax.Array, dimensions: Any, **_: Any) -> jax.Array:
+    """What Linen's Dense calls for its product: always of x's last axis by the kernel's first, which is all that `dimensions` says."""
+    return product(x_nd, kernel_df)
+
+
+Dense = partial(nn.Dense, dot_general=contract)
 
 
 class DyT(nn.Module):

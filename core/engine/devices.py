@@ -46,6 +46,6 @@ def devices(kind: DeviceKind) -> list[jax.Device]:
         return jax.devices("cpu")
 
 
-def divided(among: list[jax.Device], batch: int) -> list[jax.Device]:
+def even_share(among: list[jax.Device], batch: int) -> list[jax.Device]:
     """As many of these devices as divide the batch evenly."""
     return among[: max(count for count in range(1, len(among) + 1) if batch % count == 0)]

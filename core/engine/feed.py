@@ -38,12 +38,12 @@ def batches(config: RunConfig) -> Iterator[Batch]:
 
 def next_feed(source: Iterator[Batch], rate_c: np.ndarray) -> Feed:
     """The next steps of `batches`, as many as there are rates."""
-    tokens_cbt, targets_cbt, counted_cbt = (padded(np.stack(part)) for part in zip(*islice(source, len(rate_c)), strict=True))
+    tokens_cbt, targets_cbt, counted_cbt = (pad(np.stack(part)) for part in zip(*islice(source, len(rate_c)), strict=True))
     count_c = counted_cbt.sum(axis=(1, 2), dtype=np.float32)
-    return Feed(tokens_cbt, targets_cbt, counted_cbt, count_c, padded(rate_c.astype(np.float32)))
+    return Feed(tokens_cbt, targets_cbt, counted_cbt, count_c, pad(rate_c.astype(np.float32)))
 
 
-def padded(rows: np.ndarray) -> np.ndarray:
+def pad(rows: np.ndarray) -> np.ndarray:
     """To CHUNK rows."""
     return np.pad(rows, [(0, CHUNK - len(rows)), *[(0, 0)] * (rows.ndim - 1)])
 

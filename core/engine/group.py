@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
-from core.engine.devices import DeviceKind, devices, divided
+from core.engine.devices import DeviceKind, devices, even_share
 from core.engine.feed import Feed, batches, next_feed
 from core.engine.model import KEPT_BYTES, Measured, dense_bytes
 from core.engine.training import (
@@ -29,14 +29,14 @@ from core.engine.training import (
     abstract_arguments,
     affordable_steps,
     as_history,
-    beginning,
+    begin,
     build,
     on_mesh,
     run_chunk,
 )
 from core.placement.design import placement_of
 from core.placement.record import Stack
-from core.runs.config import SETTINGS, RunConfig, untraced
+from core.runs.config import SETTINGS, RunConfig, program_shape
 from core.runs.history import History
 from core.runs.schedule import learning_rate_s
 from core.runs.settings import ConfigError
@@ -66,12 +66,12 @@ def compile_group(configs: Sequence[RunConfig], device: DeviceKind = "auto", dev
     shape, stack = in_common(configs)
     among = devices(device)[:device_count]
     rows = min(len(configs), len(among))
-    columns = len(divided(among[: len(among) // rows], shape.batch))
+    columns = len(even_share(among[: len(among) // rows], shape.batch))
     on = among[: rows * columns]
     share = math.ceil(len(configs) / rows)
-    at_once = 1 if on[0].platform in ONE_BY_ONE else fitting(shape, share, columns)
+    at_once = 1 if on[0].platform in ONE_BY_ONE else runs_at_once(shape, share, columns)
     places = rows * at_once * math.ceil(share / at_once)
-    return compiled_group(shape, stack, tuple(on), rows, places, at_once)
+    return compile_group_shape(shape, stack, tuple(on), rows, places, at_once)
 
 
 def in_common(configs: Sequence[RunConfig]) -> tuple[RunConfig, Stack]:
@@ -92,17 +92,17 @@ def in_common(configs: Sequence[RunConfig]) -> tuple[RunConfig, Stack]:
                 f"placement is {first.placement} in one run and {other.placement} in another; "
                 "runs that are trained together may differ in their placements' scales, not in where the norms are."
             )
-    return untraced(first), stack
+    return program_shape(first), stack
 
 
-def fitting(shape: RunConfig, share: int, columns: int) -> int:
+def runs_at_once(shape: RunConfig, share: int, columns: int) -> int:
     """How many of a device's runs it computes at once: equal parts of them, which keep no more than KEPT_BYTES for the backward pass."""
     stream_size = shape.layers * shape.batch * shape.length * shape.width // columns
     return math.ceil(share / math.ceil(share / max(KEPT_BYTES // dense_bytes(stream_size), 1)))
 
 
 @lru_cache(maxsize=PROGRAMS)
-def compiled_group(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...], rows: int, places: int, at_once: int) -> Group:
+def compile_group_shape(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...], rows: int, places: int, at_once: int) -> Group:
     mesh = Mesh(np.array(on).reshape(rows, -1), ("run", "batch"))
     arguments = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((places, *leaf.shape), leaf.dtype), abstract_arguments(shape, stack))
     chunks = partial(run_chunks, config=shape, stack=stack, at_once=at_once)
@@ -138,7 +138,7 @@ def train_together(configs: Sequence[RunConfig], group: Group) -> Iterator[list[
     # Runs are dealt out like cards, so that neighbours, alike in rate and so in when they diverge, are on different devices.
     run_p = np.arange(group.places).reshape(-1, group.mesh.shape["run"]).T.ravel()
     runs = len(configs)
-    begun = [beginning(config) for config in configs]
+    begun = [begin(config) for config in configs]
     state, *constants = jax.device_put(stack_trees([begun[run % runs] for run in run_p]), NamedSharding(group.mesh, P("run")))
     return train_chunks(configs, group, run_p, state, constants)
 

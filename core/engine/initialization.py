@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from core.engine.admin import profiled
+from core.engine.admin import set_stream_factors
 from core.engine.block import DYT_ALPHA, Scales
 from core.engine.devices import set_up_jax
 from core.engine.parameters import parameter_shapes
@@ -50,10 +50,10 @@ def stacked_kernels(seed: int, names: list[str], module: str, shape: tuple[int, 
     return np.stack([lecun_normal(seed, path_number(name, module), shape, longest) for name in names])
 
 
-def column_gains(module: str, columns: int, run: list[BlockSpec]) -> np.ndarray:
+def column_gains(module: str, columns: int, segment: list[BlockSpec]) -> np.ndarray:
     """The placement's gains on a kernel's columns, for each block: (L, 1, columns). The kernel `qkv` holds three matrices."""
     matrices = ["query", "key", "value"] if module == "qkv" else [module]
-    gain_lm = np.array([[dict(block.init_gain).get(matrix, 1.0) for matrix in matrices] for block in run], np.float32)
+    gain_lm = np.array([[dict(block.init_gain).get(matrix, 1.0) for matrix in matrices] for block in segment], np.float32)
     return np.repeat(gain_lm, columns // len(matrices), axis=1)[:, None, :]
 
 
@@ -63,7 +63,7 @@ def initial_parameters(config: RunConfig) -> dict[str, Any]:
     placement = placement_of(config.placement)
     segments = placement.segments(config.layers)
     names = iter(f"block_{i}" for i in range(config.layers))
-    names_of = [list(islice(names, len(run))) for _, run in segments]
+    names_of = [list(islice(names, len(segment))) for _, segment in segments]
     longest = 4 * config.width**2
 
     def initial(path: tuple[Any, ...], leaf: jax.ShapeDtypeStruct) -> np.ndarray:
@@ -90,5 +90,5 @@ def initial_parameters(config: RunConfig) -> dict[str, Any]:
     stack = placement.stack(config.layers)
     parameters = jax.tree_util.tree_map_with_path(initial, parameter_shapes(config, stack))
     if any(structure.profiled for structure, _ in segments):
-        return profiled(config, parameters, stack, [Scales.of(run) for _, run in segments])
+        return set_stream_factors(config, parameters, stack, [Scales.of(segment) for _, segment in segments])
     return parameters

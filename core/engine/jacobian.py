@@ -54,7 +54,7 @@ def jacobians(config: RunConfig, parameters: Parameters) -> list[np.ndarray]:
     identity_dd = np.eye(config.width)
     x = Dual(parameters["embedding"]["embedding"][next(batches(config)).tokens_bt[0, 0]] + parameters["position"][0], identity_dd)
     if placement.embedding_norm:
-        x = normalized(config.norm, parameters["embedding_norm"], x)
+        x = normalize(config.norm, parameters["embedding_norm"], x)
     stream_dd = sum_dd = identity_dd
     found = []
     for layer, block in enumerate(blocks(parameters), 1):
@@ -85,7 +85,7 @@ def residual(
     """A sublayer's output, and what its branch adds to the stream."""
 
     def norm(site: Site, y: Dual) -> Dual:
-        return normalized(config.norm, parameters[norm_name(sublayer, sites, site)], y) if site in sites else y
+        return normalize(config.norm, parameters[norm_name(sublayer, sites, site)], y) if site in sites else y
 
     read = norm("input", x).times(spec.input_scale)
     if sublayer == "attention":
@@ -104,7 +104,7 @@ def heads(config: RunConfig, spec: BlockSpec, parameters: Parameters, read: Dual
     values = dense({"kernel": kernel, "bias": bias}, read)
     if "value" in spec.structure.head_norms:
         parts = zip(*(np.split(part, config.heads) for part in values), strict=True)
-        normed = [normalized(config.norm, parameters["value_norm"], Dual(*part)) for part in parts]
+        normed = [normalize(config.norm, parameters["value_norm"], Dual(*part)) for part in parts]
         values = Dual(*(np.concatenate(part) for part in zip(*normed, strict=True)))
     if spec.structure.head_gain:
         values = values.times(np.repeat(parameters["head_gain"], config.width // config.heads))
@@ -115,7 +115,7 @@ def dense(parameters: Parameters, y: Dual) -> Dual:
     return Dual(y.value_n @ parameters["kernel"] + parameters["bias"], parameters["kernel"].T @ y.slope_nd)
 
 
-def normalized(kind: str, parameters: Parameters, y: Dual) -> Dual:
+def normalize(kind: str, parameters: Parameters, y: Dual) -> Dual:
     """The slopes are J = diag(gamma) / sigma (I - 1 1^T / n - y y^T / (n sigma^2)) of the centred y, RMSNorm's without centring."""
     if kind == "dyt":
         value_n = np.tanh(parameters["alpha"] * y.value_n)

@@ -50,7 +50,7 @@ def dense_bytes(stream_size: int) -> int:
     return (3 + 1 + 4 + 1) * stream_size * 4
 
 
-def recomputed(stream_size: int) -> Callable[..., bool]:
+def checkpoint_policy(stream_size: int) -> Callable[..., bool]:
     """What of a block the backward pass keeps, for streams of this many numbers in all. The rest it computes anew, which costs less than
     the memory traffic of keeping it (docs/performance.md).
     """
@@ -58,15 +58,15 @@ def recomputed(stream_size: int) -> Callable[..., bool]:
     return policies.dots_with_no_batch_dims_saveable if dense_bytes(stream_size) <= KEPT_BYTES else policies.nothing_saveable
 
 
-def normalized(parameters: Any, config: RunConfig, x_nd: jax.Array) -> Any:
+def normalize(parameters: Any, config: RunConfig, x_nd: jax.Array) -> Any:
     return NORM_MODULES[config.norm]().apply({"params": parameters}, x_nd)
 
 
-def embedded(parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, stack: Stack) -> jax.Array:
+def embed(parameters: dict[str, Any], tokens_bt: jax.Array, config: RunConfig, stack: Stack) -> jax.Array:
     """The stream before the first block, (N, D), for the first T tokens of sequences."""
     x_btd = parameters["embedding"]["embedding"][tokens_bt] + parameters["position"][: tokens_bt.shape[1]]
     x_nd = x_btd.reshape(-1, config.width)
-    return normalized(parameters["embedding_norm"], config, x_nd) if stack.embedding_norm else x_nd
+    return normalize(parameters["embedding_norm"], config, x_nd) if stack.embedding_norm else x_nd
 
 
 def of_rows(block: Block, shapes: dict[str, Any]) -> Callable[..., Any]:
@@ -91,10 +91,10 @@ def forward(
     `parameters.segments[i]`, `scales[i]` and `taps[i]` hold those of the i-th segment.
     """
     rest = cut(parameters.rest_p, rest_shapes(config, stack))
-    x_nd = embedded(rest, tokens_bt, config, stack)
+    x_nd = embed(rest, tokens_bt, config, stack)
     sum_nd = x_nd if stack.dual_stream else None
     measured = [jax.tree.map(jnp.atleast_1d, of_layer(jax.lax.stop_gradient(x_nd)))]
-    policy = recomputed(x_nd.size * config.layers)
+    policy = checkpoint_policy(x_nd.size * config.layers)
     for (structure, _), *stacked in zip(stack.segments, parameters.segments, scales, taps, strict=True):
         apply = jax.checkpoint(of_rows(block_of(config, structure), block_shapes(config, structure)), policy=policy)
 
@@ -108,6 +108,6 @@ def forward(
         measured.append(segment_measured)
     end_nd = x_nd if sum_nd is None else sum_nd
     if config.final_norm:
-        end_nd = normalized(rest["final_norm"], config, end_nd)
+        end_nd = normalize(rest["final_norm"], config, end_nd)
     logits_nv = product(end_nd if sum_nd is None else x_nd + end_nd, rest["output"]["kernel"])
     return logits_nv, {name: jnp.concatenate([part[name] for part in measured if name in part]) for name in measured[-1]}

@@ -50,15 +50,15 @@ def rest_shapes(config: RunConfig, stack: Stack) -> Tree:
 
 
 def parameter_shapes(config: RunConfig, stack: Stack) -> Tree:
-    def stacked(structure: Structure, count: int) -> Tree:
+    def segment_shapes(structure: Structure, count: int) -> Tree:
         return jax.tree.map(lambda leaf: array(count, *leaf.shape), block_shapes(config, structure))
 
-    return rest_shapes(config, stack) | {"segments": [stacked(structure, count) for structure, count in stack.segments]}
+    return rest_shapes(config, stack) | {"segments": [segment_shapes(structure, count) for structure, count in stack.segments]}
 
 
 def pack(parameters: Tree) -> Packed:
     rest = {name: value for name, value in parameters.items() if name != "segments"}
-    return Packed([joined(segment, 1) for segment in parameters["segments"]], joined(rest, 0))
+    return Packed([join(segment, 1) for segment in parameters["segments"]], join(rest, 0))
 
 
 def unpack(parameters: Packed, config: RunConfig, stack: Stack) -> Tree:
@@ -67,14 +67,14 @@ def unpack(parameters: Packed, config: RunConfig, stack: Stack) -> Tree:
     return cut(parameters.rest_p, rest_shapes(config, stack)) | {"segments": segments}
 
 
-def joined(tree: Tree, leading: int) -> Any:
+def join(tree: Tree, leading: int) -> Any:
     """The leaves' numbers one after the other, along a last axis behind the `leading` ones."""
     rows = [leaf.reshape((*leaf.shape[:leading], -1)) for leaf in jax.tree.leaves(tree)]
     return namespace(rows[0]).concatenate(rows, axis=-1)
 
 
 def cut(rows_p: Any, shapes: Tree) -> Tree:
-    """The reverse of `joined`: a tree of these shapes from the last axis."""
+    """The reverse of `join`: a tree of these shapes from the last axis."""
     leaves, structure = jax.tree.flatten(shapes)
     parts = namespace(rows_p).split(rows_p, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=-1)
     return jax.tree.unflatten(structure, [part.reshape((*part.shape[:-1], *leaf.shape)) for part, leaf in zip(parts, leaves, strict=True)])

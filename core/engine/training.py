@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
-from core.engine.devices import DeviceKind, devices, divided
+from core.engine.devices import DeviceKind, devices, even_share
 from core.engine.feed import CHUNK, SHARDS, Feed, abstract_feed, batches, next_feed
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
@@ -30,7 +30,7 @@ from core.engine.parameters import Packed, pack, parameter_shapes, unpack
 from core.machine import matrix_gflops
 from core.placement.design import placement_of
 from core.placement.record import Stack
-from core.runs.config import SETTINGS, RunConfig, limits, untraced
+from core.runs.config import SETTINGS, RunConfig, limits, program_shape
 from core.runs.file import Facts, Run
 from core.runs.history import History
 from core.runs.quantities import QUANTITIES
@@ -139,13 +139,13 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 
     Raises DeviceError where the device is not there.
     """
-    on = divided(devices(device), config.batch)
-    return compiled(untraced(config), placement_of(config.placement).stack(config.layers), tuple(on[:device_count]))
+    on = even_share(devices(device), config.batch)
+    return compile_shape(program_shape(config), placement_of(config.placement).stack(config.layers), tuple(on[:device_count]))
 
 
 @lru_cache(maxsize=PROGRAMS)
-def compiled(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
-    """`shape` is an `untraced` configuration."""
+def compile_shape(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
+    """`shape` is what `program_shape` gives."""
     mesh = Mesh(np.array(on), "batch")
     return build(partial(run_chunk, config=shape, stack=stack), mesh, SPECS, P(), abstract_arguments(shape, stack))
 
@@ -175,7 +175,7 @@ def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
     return state, scales, numbers, abstract_feed(shape), jax.ShapeDtypeStruct((), jnp.int32)
 
 
-def beginning(config: RunConfig) -> tuple[State, list[Scales], Numbers]:
+def begin(config: RunConfig) -> tuple[State, list[Scales], Numbers]:
     """What a run starts from, and the numbers of its placement and its settings: all on the host."""
     parameters = pack(initial_parameters(config))
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(OPTIMIZER.init, parameters))
@@ -188,7 +188,7 @@ class Training:
 
     def __init__(self, config: RunConfig, program: Program) -> None:
         self.config, self.program = config, program
-        self.state, self.scales, self.numbers = jax.device_put(beginning(config), NamedSharding(program.mesh, P()))
+        self.state, self.scales, self.numbers = jax.device_put(begin(config), NamedSharding(program.mesh, P()))
 
     def __iter__(self) -> Iterator[History]:
         config, shards = self.config, on_mesh(self.program.mesh, SHARDS)

@@ -51,7 +51,9 @@ def ruler_at(data: pd.DataFrame, field: str, lines: Sequence[Line], name: str) -
 def unshown(lines: Sequence[Line], name: str) -> str:
     """A note on what a chart of this quantity cannot show; empty where it shows all."""
     quantity = QUANTITIES[name]
-    missing = {line.label: int(np.isnan(shown_values(line.history[name])).sum()) for line in recorded(lines, name)} if quantity.log else {}
+    missing = (
+        {line.label: int(np.isnan(shown_values(line.history[name])).sum()) for line in with_quantity(lines, name)} if quantity.log else {}
+    )
     undrawn = ", ".join(f"{count} of {label}" for label, count in missing.items() if count)
     absent = ", ".join(line.label for line in lines if name not in line.history)
     notes = []
@@ -62,7 +64,7 @@ def unshown(lines: Sequence[Line], name: str) -> str:
     return " ".join(notes)
 
 
-def recorded(lines: Sequence[Line], name: str) -> list[Line]:
+def with_quantity(lines: Sequence[Line], name: str) -> list[Line]:
     """The runs that have recorded the quantity: a file of an older format lacks those that came later."""
     return [line for line in lines if name in line.history]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from core.data_tasks import TASKS
-from core.figures.axes import LINE, Line, colour, dash, recorded, ruler_at, shown_values, value_axis, whole
+from core.figures.axes import LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole, with_quantity
 from core.runs.history import History
 from core.runs.quantities import CURVES
 
@@ -17,7 +17,7 @@ STEPS_SHOWN = 500  # on a curve
 def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
     """A quantity of CURVES against the step. Hovering shows every run's exact value at the step."""
     quantity = CURVES[name]
-    lines = recorded(lines, name)
+    lines = with_quantity(lines, name)
     data = curve_frame(lines, name)
     step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
     levels = sorted({line.task.guessing for line in lines}) if name == "loss" else []

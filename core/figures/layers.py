@@ -7,13 +7,13 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import LINE, Line, colour, dash, recorded, ruler_at, shown_values, value_axis, whole
+from core.figures.axes import LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole, with_quantity
 from core.runs.quantities import LAYERS
 
 
 def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
     """A quantity of LAYERS against the layer, at one step; a run that ended before it is shown where it ended."""
-    quantity, lines = LAYERS[name], recorded(lines, name)
+    quantity, lines = LAYERS[name], with_quantity(lines, name)
     data = layer_at(lines, name, step)
     base = alt.Chart(data).encode(
         alt.X("layer:Q").title("layer").scale(nice=False).axis(whole(data.layer)),

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import Line, recorded, shown_values, whole
+from core.figures.axes import Line, shown_values, whole, with_quantity
 from core.runs.quantities import LAYERS
 
 CELLS_SHOWN = 9000  # on a heat map
@@ -14,7 +14,7 @@ CELLS_SHOWN = 9000  # on a heat map
 
 def heat_maps(lines: Sequence[Line], name: str, height: int = 240) -> list[alt.Chart]:
     """A quantity of LAYERS over steps and layers, one map a run, all on one colour scale."""
-    quantity, lines = LAYERS[name], recorded(lines, name)
+    quantity, lines = LAYERS[name], with_quantity(lines, name)
     values = np.concatenate([np.zeros(0), *(shown_values(line.history[name]).ravel() for line in lines)])
     values = values[np.isfinite(values)]
     colours = alt.Scale(type="log", scheme="viridis", domain=[values.min(), values.max()] if len(values) else [1, 10])

@@ -184,7 +184,7 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def untraced(config: RunConfig) -> RunConfig:
+def program_shape(config: RunConfig) -> RunConfig:
     """The run that stands for all that its compiled program can train. A `Stack` stands for the placement, the vocabulary for the task."""
     plain = {name: setting.default for name, setting in SETTINGS.items() if setting.traced}
     task = next(name for name, task in TASKS.items() if task.vocabulary == config.vocabulary)

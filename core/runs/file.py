@@ -71,7 +71,7 @@ class Run:
     def from_parquet(cls, source: Path | bytes) -> "Run":
         """The run of a file, also of one in an older format. Raises NewerFile, and one of DAMAGE where the file is not a run's."""
         file = pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source), page_checksum_verification=True)
-        config, facts, _, file_format = described(file)
+        config, facts, _, file_format = describe(file)
         if file.schema_arrow != schema(config.layers, file_format):
             raise ValueError("the columns are not those of the run that the file names")
         history = History.from_table(file.read())
@@ -82,10 +82,10 @@ class Run:
     @staticmethod
     def about(path: Path) -> tuple[RunConfig, Facts, int]:
         """What a file says of its run, and how many steps it holds, without reading them. Raises NewerFile, and one of DAMAGE."""
-        return described(pq.ParquetFile(path))[:3]
+        return describe(pq.ParquetFile(path))[:3]
 
 
-def described(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
+def describe(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
     """The run's settings and facts, how many steps the file holds, and its format."""
     about = json.loads(file.schema_arrow.metadata[METADATA])
     file_format = about.get("file_format", 1)  # the first one did not name itself

@@ -22,7 +22,7 @@ class Comparison:
 
     runs: dict[int, RunConfig] = field(default_factory=lambda: dict(enumerate(ARTICLE, 1)))
     hidden: frozenset[int] = frozenset()
-    selected: int = 1  # the run that is edited
+    selected: int = 1  # the run that is edit_run
     view: str = "curves"
     step: int | None = None  # of the layer charts; None is the last one, also while there come more
     map: str = "stream_rms"  # the quantity of the heat maps
@@ -67,13 +67,13 @@ class Comparison:
         A placement of the table brings its own final norm; where another setting no longer fits, as the heads
         where they do not divide a new width, it takes the nearest value that does.
         """
-        return replace(self, runs=self.runs | {slot: edited(run, name, value) for slot, run in self.meant(slot, everywhere).items()})
+        return replace(self, runs=self.runs | {slot: edit_run(run, name, value) for slot, run in self.meant(slot, everywhere).items()})
 
     def redesign(self, part: str, value: Any, slot: int | None = None, everywhere: bool = False) -> Self:
         """With one part of a design changed, of one run as `edit` has it, or of all runs that have a design."""
         meant = self.meant(slot, everywhere).items()
         return replace(
-            self, runs=self.runs | {slot: edited(run, "placement", with_part(run.placement, part, value)) for slot, run in meant}
+            self, runs=self.runs | {slot: edit_run(run, "placement", with_part(run.placement, part, value)) for slot, run in meant}
         )
 
     def meant(self, slot: int | None, everywhere: bool) -> dict[int, RunConfig]:
@@ -129,7 +129,7 @@ class Comparison:
         return cls(runs, hidden, selected, view, step, quantity), sentences
 
 
-def edited(config: RunConfig, name: str, value: Any) -> RunConfig:
+def edit_run(config: RunConfig, name: str, value: Any) -> RunConfig:
     changes = {name: legal(name, value)}
     if name == "placement" and changes[name] != config.placement and not is_design(changes[name]):
         changes["final_norm"] = placement_of(changes[name]).final_norm

@@ -30,7 +30,7 @@ def output_change(placement: str, layers: int) -> float:
     """Mean square of the logits' change."""
     changes = []
     record = PLACEMENTS[placement]
-    stack, scales = record.stack(layers), [Scales.of(run) for _, run in record.segments(layers)]
+    stack, scales = record.stack(layers), [Scales.of(segment) for _, segment in record.segments(layers)]
     for seed in SEEDS:
         config = RunConfig(placement=placement, layers=layers, width=32, length=16, batch=8, seed=seed)
         tokens_bt = next(batches(config)).tokens_bt

@@ -7,7 +7,7 @@ import jax
 import pytest
 
 import core.engine
-from core.engine.devices import devices, divided
+from core.engine.devices import devices, even_share
 from core.runs.config import RunConfig
 
 ENGINE = sorted(path.stem for path in Path(core.engine.__path__[0]).glob("[a-z]*.py"))
@@ -16,7 +16,7 @@ ENGINE = sorted(path.stem for path in Path(core.engine.__path__[0]).glob("[a-z]*
 @pytest.mark.parametrize(("batch", "count"), [(1, 1), (6, 3), (7, 1), (24, 4), (25, 1)])
 def test_the_batch_is_split_evenly_over_as_many_devices_as_divide_it(monkeypatch: pytest.MonkeyPatch, batch: int, count: int) -> None:
     monkeypatch.setattr(jax, "devices", lambda kind: [f"{kind} {i}" for i in range(4)])
-    assert divided(devices("cpu"), batch) == [f"cpu {i}" for i in range(count)]
+    assert even_share(devices("cpu"), batch) == [f"cpu {i}" for i in range(count)]
 
 
 def test_auto_prefers_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ for name in {first}:
     importlib.import_module(f"core.engine.{{name}}")
 assert dict(jax.config.values) == before
 """
-    assert run_python(imports + TRAIN) == f"2 {len(divided(devices('cpu'), RunConfig().batch))}"
+    assert run_python(imports + TRAIN) == f"2 {len(even_share(devices('cpu'), RunConfig().batch))}"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from made_run import assert_equal
 
 from core.engine import group, training
 from core.engine.compilation import PROGRAMS
-from core.engine.group import compile_group, compiled_group, train_together
+from core.engine.group import compile_group, compile_group_shape, train_together
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 from core.runs.history import History
@@ -226,4 +226,4 @@ for history, other in zip(together(configs), together(configs, 1), strict=True):
 
 
 def test_only_the_newest_programs_are_kept() -> None:
-    assert compiled_group.cache_info().maxsize == PROGRAMS
+    assert compile_group_shape.cache_info().maxsize == PROGRAMS

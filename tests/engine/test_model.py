@@ -28,7 +28,7 @@ def somewhere(config: RunConfig) -> dict[str, Any]:
 
 def engine(config: RunConfig, parameters: dict[str, Any]) -> tuple[jax.Array, Measured]:
     placement = PLACEMENTS[config.placement]
-    scales = [Scales.of(run) for _, run in placement.segments(config.layers)]
+    scales = [Scales.of(segment) for _, segment in placement.segments(config.layers)]
     stack = placement.stack(config.layers)
     return forward(pack(parameters), TOKENS_BT, config, stack, scales, taps(stack))
 
@@ -99,7 +99,7 @@ def test_the_signal_is_the_losss_gradient_by_what_the_stream_and_what_the_branch
     config = RunConfig(placement=placement, layers=2, width=16, heads=2, length=8, batch=1)
     parameters, stack = somewhere(config), PLACEMENTS[placement].stack(2)
     tokens_bt, targets_bt = TOKENS_BT[:1], TARGETS_BT[:1]
-    scales = [Scales.of(run) for _, run in PLACEMENTS[placement].segments(2)]
+    scales = [Scales.of(segment) for _, segment in PLACEMENTS[placement].segments(2)]
 
     def loss_of(taps: list[jax.Array]) -> jax.Array:
         logits_nv, _ = forward(pack(parameters), tokens_bt, config, stack, scales, taps)

@@ -19,7 +19,7 @@ from core.engine.compilation import PROGRAMS
 from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
-from core.engine.training import Training, compile_program, compiled
+from core.engine.training import Training, compile_program, compile_shape
 from core.placement.table import PLACEMENTS
 from core.runs.config import NORMS, RunConfig
 from core.runs.history import History
@@ -75,7 +75,7 @@ def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[st
 def test_layers_of_a_mixed_stack_keep_their_order(tiny: RunConfig, made_up: list[str], history_of: HistoryOf) -> None:
     """Post-Norm in the first block, Pre-Norm above: the stream stands at 1 after the first block and grows from there."""
     config = replace(tiny, placement="mixed", final_norm=None, layers=3)
-    assert [len(run) for _, run in PLACEMENTS["mixed"].segments(3)] == [1, 2]
+    assert [len(segment) for _, segment in PLACEMENTS["mixed"].segments(3)] == [1, 2]
     first, *above = history_of(config)["stream_rms"][0, 1:]
     assert first == pytest.approx(1, abs=1e-5)
     assert first + 0.1 < above[0] < above[1]
@@ -101,13 +101,13 @@ def test_what_is_kept_for_the_backward_pass_does_not_change_the_numbers(
     tiny: RunConfig, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def computed() -> tuple[History, int]:
-        compiled.cache_clear()
+        compile_shape.cache_clear()
         return history_of(tiny), compile_program(tiny, "cpu").run_chunk.memory_analysis().temp_size_in_bytes
 
     kept, kept_bytes = computed()
     monkeypatch.setattr(model, "KEPT_BYTES", 0)
     recomputed, recomputed_bytes = computed()
-    compiled.cache_clear()
+    compile_shape.cache_clear()
     assert_equal(recomputed, kept, rtol=1e-4)
     assert recomputed_bytes < kept_bytes
 
@@ -156,7 +156,7 @@ def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.
         compile = lower
 
     monkeypatch.setattr(jax, "jit", lambda function, **options: Executable())
-    compiled.cache_clear()
+    compile_shape.cache_clear()
     first = weakref.ref(compile_program(tiny, "cpu").run_chunk)
     for heads in (1, 4, 8, 16):
         for length in (9, 10):
@@ -164,8 +164,8 @@ def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.
             compile_program(replace(tiny, heads=heads, length=length), "cpu")
     gc.collect()
     assert first() is None
-    assert compiled.cache_info().currsize == PROGRAMS
-    compiled.cache_clear()
+    assert compile_shape.cache_info().currsize == PROGRAMS
+    compile_shape.cache_clear()
 
 
 @pytest.mark.parametrize("task", TASKS)

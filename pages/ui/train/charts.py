@@ -83,5 +83,5 @@ def draw_maps(shown: list[Line]) -> None:
     st.segmented_control("Quantity", list(titles.values()), required=True, key="quantity", on_change=take, args=("map", "quantity", titles))
     quantity = LAYERS[name]
     st.caption(" ".join([quantity.says, "One colour scale for all runs.", axes.unshown(shown, name)]))
-    for line, chart in zip(axes.recorded(shown, name), maps.heat_maps(shown, name), strict=True):
+    for line, chart in zip(axes.with_quantity(shown, name), maps.heat_maps(shown, name), strict=True):
         st.altair_chart(chart, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")

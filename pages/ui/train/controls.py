@@ -22,7 +22,7 @@ STEPS_OF_BUTTONS = {"steps": 10}  # by how much + and - change a number
 
 def editor() -> None:
     runs = comparison()
-    config = edited(runs)
+    config = selected_run(runs)
     with st.sidebar:
         st.markdown(f"### Run {runs.selected} {swatch(runs.selected)}")
         st.caption(runs.labels[runs.selected])
@@ -110,7 +110,7 @@ def warmup_control(setting: Setting, config: RunConfig) -> None:
 
 
 def design_controls() -> None:
-    design = Design.parse(edited(comparison()).placement)
+    design = Design.parse(selected_run(comparison()).placement)
 
     def part(
         widget: Callable[..., Any], field: str, label: str, form: Callable[[Any], Any], made: Callable[[Any], Any], **options: Any
@@ -125,7 +125,7 @@ def design_controls() -> None:
 def take_part(field: str, key: str, made: Callable[[Any], Any]) -> None:
     """As `take`; a design that the browser has left in the meantime is not changed."""
     value, view = made(st.session_state[key]), seen()
-    before = edited(view).placement
+    before = selected_run(view).placement
     if is_design(before) and value != getattr(Design.parse(before), field):
         change(Comparison.redesign, field, value, view.selected, bool(st.session_state.get("everywhere")))
 
@@ -140,7 +140,7 @@ def control(
 ) -> None:
     """A widget that shows a setting of the selected run, in this form, and changes it; what no run can have is refused below it."""
     name, key = setting.name, f"{key}_{setting.name}"
-    st.session_state[key] = form(getattr(edited(comparison()), name))
+    st.session_state[key] = form(getattr(selected_run(comparison()), name))
     widget(label or setting.title, key=key, on_change=take, args=(name, key, form), help=about(setting), **options)
     refusal = st.session_state.refusal
     if refusal and refusal[0] == key:
@@ -153,9 +153,9 @@ def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
     What the browser had in view decides which run is meant, and whether there is a change: every widget is sent along as it was there.
     """
     value, view = st.session_state[key], seen()
-    if value == form(getattr(edited(view), name)):
+    if value == form(getattr(selected_run(view), name)):
         return
-    before = edited(view)
+    before = selected_run(view)
     try:
         change(Comparison.edit, name, value, view.selected, bool(st.session_state.get("everywhere")))
         if name == "placement":
@@ -165,7 +165,7 @@ def take(name: str, key: str, form: Callable[[Any], Any]) -> None:
         st.session_state.refusal = (key, str(error))
 
 
-def edited(runs: Comparison) -> RunConfig:
+def selected_run(runs: Comparison) -> RunConfig:
     return runs.runs[runs.selected]
 
 
