@@ -88,7 +88,7 @@ def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:
     return found
 
 
-def finished(wanted: Callable[[RunConfig], bool]) -> list[RunConfig]:
+def find(wanted: Callable[[RunConfig], bool]) -> list[RunConfig]:
     """The finished runs that are wanted, of those of reference and of the newest of this machine, in this order."""
     found: dict[RunConfig, None] = {}
     for folder in (REFERENCE, runs_folder()):

@@ -17,9 +17,10 @@ from core.jobs.queue import Jobs, JobsError, QueueFull
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.history import History
-from core.runs.quantities import LAYERS
+from core.runs.quantities import LAYERS, QUANTITIES
 from core.runs.settings import ConfigError
 from core.state.address import write_run
+from core.state.comparison import VIEWS
 
 PRE, POST, NONE = (RunConfig(placement=name, layers=2, width=16, heads=2, length=8, batch=4, steps=20) for name in ("pre", "post", "none"))
 PAIR = {"run1": write_run(PRE), "run2": write_run(POST)}
@@ -219,3 +220,23 @@ def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPa
         assert drawn(page.charts[1])["value"].to_pylist() == run.history["gradient_norm"].tolist()
     finally:
         jobs.close()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_an_older_file_lacks_is_said_and_run_records_it(visit: Visits, desk: Any, view: str) -> None:
+    run = made_run(PRE)
+    later = {name: quantity for name, quantity in QUANTITIES.items() if quantity.since > 1}
+    store.save(replace(run, history=History({name: run.history[name] for name in QUANTITIES if name not in later})))
+    desk.runs[PRE] = store.load(PRE)
+    page = visit(run1=write_run(PRE), view=view, map=next(iter(later)))
+    assert "1 run is not recorded in full" in page.text
+    assert f"Computed before the lab recorded: {', '.join(quantity.title.lower() for quantity in later.values())}." in page.text
+    if view in ("layers", "maps"):
+        assert page.text.count("Not recorded when it was computed: Pre-Norm") == (len(later) if view == "layers" else 1)
+    page.click("run")
+    assert desk.submitted == [PRE]
+    assert "Computed before" not in page.text
+    store.save(run)
+    desk.finish(run)
+    page.look()
+    assert "All runs shown are finished" in page.text

@@ -13,6 +13,8 @@ from made_run import FACTS, assert_equal, made_run
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
+from core.runs.history import History
+from core.runs.quantities import QUANTITIES
 from core.runs.store import StoreError, load, save
 
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
@@ -211,5 +213,35 @@ def test_finished_runs_are_found_those_of_reference_first(reference: Path, runs:
     for config in (packed, own[0]):
         save(made_run(config), reference)
         os.utime(reference / f"{config.key}.parquet", (config.seed, config.seed))
-    assert store.finished(lambda run: (run.placement, run.layers) == (CONFIG.placement, CONFIG.layers)) == [packed, own[0], own[1]]
-    assert store.finished(lambda run: False) == []
+    assert store.find(lambda run: (run.placement, run.layers) == (CONFIG.placement, CONFIG.layers)) == [packed, own[0], own[1]]
+    assert store.find(lambda run: False) == []
+
+
+def older(run: Run) -> Run:
+    """The run as a file of the first format has it."""
+    return replace(run, history=History({name: run.history[name] for name, quantity in QUANTITIES.items() if quantity.since == 1}))
+
+
+def test_of_two_files_of_a_run_the_one_that_recorded_all_is_loaded(reference: Path) -> None:
+    run = made_run(CONFIG)
+    store.save(older(run), store.REFERENCE)
+    assert_same(store.load(CONFIG), older(run))
+    store.save(run)
+    assert_same(store.load(CONFIG), run)
+
+
+def test_a_damaged_file_of_reference_is_left_as_it_is(reference: Path) -> None:
+    reference.mkdir()
+    path = reference / f"{CONFIG.key}.parquet"
+    path.write_bytes(b"no run")
+    assert store.load(CONFIG) is None
+    assert files(reference) == {path.name}
+
+
+def test_a_file_of_a_later_version_is_neither_read_nor_set_aside(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save(made_run(CONFIG))
+    monkeypatch.setattr("core.runs.file.FILE_FORMAT", 1)
+    before = files(runs)
+    assert store.load(CONFIG) is None
+    assert store.facts(runs) == []
+    assert files(runs) == before

@@ -28,7 +28,7 @@ STEPS_SHOWN = 500
 
 def stored_runs(pair: Pair, side: str) -> list[RunConfig]:
     """The finished runs whose measurements a side can show, the article's first."""
-    found = store.finished(lambda run: pair.fits(side, run))
+    found = store.find(lambda run: pair.fits(side, run))
     return sorted(found, key=lambda config: ARTICLE.index(config) if config in ARTICLE else len(ARTICLE))
 
 

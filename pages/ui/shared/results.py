@@ -65,14 +65,14 @@ def results() -> list[Result]:
 
 def result(slot: int, label: str, config: RunConfig) -> Result:
     try:
-        return Result(slot, label, config, finished(config), None)
+        return Result(slot, label, config, stored_run(config), None)
     except LookupError:
         status = jobs().status(config, viewer())
         on_the_way = status is not None and status.phase in ON_THE_WAY
         return Result(slot, label, config, None if on_the_way else jobs().result(config), status)
 
 
-def started() -> set[RunConfig]:
+def own_runs() -> set[RunConfig]:
     """The runs that this session has asked for."""
     configs: set[RunConfig] = st.session_state.setdefault("started", set())
     return configs
@@ -80,7 +80,7 @@ def started() -> set[RunConfig]:
 
 def strays() -> list[RunConfig]:
     """Runs on their way that this session has started and no longer has in its comparison."""
-    outside = started() - set(comparison().runs.values())
+    outside = own_runs() - set(comparison().runs.values())
     return [config for config in outside if (status := jobs().status(config, viewer())) and status.phase in ON_THE_WAY]
 
 
@@ -90,7 +90,7 @@ def running(entries: list[Result]) -> list[RunConfig]:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def finished(config: RunConfig) -> Run:
+def stored_run(config: RunConfig) -> Run:
     """The finished run. Raises LookupError, which is not cached, where there is none yet, or one that has not recorded all."""
     run = store.load(config)
     if run and not run.history.absent:

@@ -1,12 +1,14 @@
 """The charts of a comparison, in tabs of which only the open one is drawn."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
 from core.figures import axes, curves, layers, maps
 from core.figures.axes import Line
-from core.runs.quantities import CURVES, LAYERS
+from core.runs.quantities import CURVES, LAYERS, Quantity
 from core.state.comparison import VIEWS
 from pages.ui.shared.results import Result, lines
 from pages.ui.shared.state import change, comparison
@@ -39,20 +41,35 @@ def take(name: str, key: str, labels: dict[str, str]) -> None:
 
 
 def draw_curves(shown: list[Line]) -> None:
+    """Quantities on a log axis beside each other, the others as strips below."""
     legend({line.label: line.slot for line in shown})
-    left, right = st.columns(2)
-    with left:
-        curve(shown, "loss", 320)
-    with right:
-        curve(shown, "gradient_norm", 320)
-    curve(shown, "learning_rate", 160)
+    in_columns([partial(curve, shown, quantity, 320) for quantity in CURVES.values() if quantity.log])
+    for quantity in CURVES.values():
+        if not quantity.log:
+            curve(shown, quantity, 160)
 
 
-def curve(shown: list[Line], name: str, height: int) -> None:
-    quantity = CURVES[name]
-    alt = f"{quantity.title} against the step, one line per run: {', '.join(line.label for line in shown)}."
-    st.altair_chart(curves.curve_chart(shown, name, height), width="stretch", key=f"chart_{name}", alt=alt)
-    st.caption(" ".join([quantity.says, axes.unshown(shown, name)]))
+def in_columns(charts: list[Callable[[], None]]) -> None:
+    """Two to a line."""
+    for place, draw in enumerate(charts):
+        if place % 2 == 0:
+            columns = st.columns(2)
+        with columns[place % 2]:
+            draw()
+
+
+def curve(shown: list[Line], quantity: Quantity, height: int) -> None:
+    chart(shown, quantity, "against the step", lambda: curves.curve_chart(shown, quantity.name, height))
+
+
+def chart(shown: list[Line], quantity: Quantity, against: str, make: Callable[[], axes.Chart]) -> None:
+    """A quantity's chart, what it shows, and what it cannot show."""
+    if names := [line.label for line in axes.with_quantity(shown, quantity.name)]:
+        alt = f"{quantity.title} {against}, one line per run: {', '.join(names)}."
+        st.altair_chart(make(), width="stretch", key=f"chart_{quantity.name}", alt=alt)
+    else:
+        st.markdown(f"**{quantity.title}**")
+    st.caption(" ".join([quantity.says, axes.unshown(shown, quantity.name)]))
 
 
 def draw_layers(shown: list[Line]) -> None:
@@ -62,13 +79,11 @@ def draw_layers(shown: list[Line]) -> None:
         st.session_state.step = step
         st.slider("Step", 1, last, key="step", on_change=take_step, args=(last,), help="A run that ended earlier is shown where it ended.")
     legend({line.label: line.slot for line in shown})
-    for place, (name, quantity) in enumerate(LAYERS.items()):
-        if place % 2 == 0:
-            columns = st.columns(2)
-        with columns[place % 2]:
-            alt = f"{quantity.title} by layer at step {step}, one line per run: {', '.join(line.label for line in shown)}."
-            st.altair_chart(layers.layer_chart(shown, name, step), width="stretch", key=f"chart_{name}", alt=alt)
-            st.caption(" ".join([quantity.says, axes.unshown(shown, name)]))
+    in_columns([partial(layer_chart, shown, quantity, step) for quantity in LAYERS.values()])
+
+
+def layer_chart(shown: list[Line], quantity: Quantity, step: int) -> None:
+    chart(shown, quantity, f"by layer at step {step}", lambda: layers.layer_chart(shown, quantity.name, step))
 
 
 def take_step(last: int) -> None:
@@ -83,5 +98,5 @@ def draw_maps(shown: list[Line]) -> None:
     st.segmented_control("Quantity", list(titles.values()), required=True, key="quantity", on_change=take, args=("map", "quantity", titles))
     quantity = LAYERS[name]
     st.caption(" ".join([quantity.says, "One colour scale for all runs.", axes.unshown(shown, name)]))
-    for line, chart in zip(axes.with_quantity(shown, name), maps.heat_maps(shown, name), strict=True):
-        st.altair_chart(chart, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")
+    for line, heat_map in zip(axes.with_quantity(shown, name), maps.heat_maps(shown, name), strict=True):
+        st.altair_chart(heat_map, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")

@@ -35,10 +35,11 @@ def downloads(results: list[Result], shown: list[Line]) -> None:
     with pictures:
         st.markdown("**Charts**")
         st.caption("The same charts as files, with a legend. The layer charts are at the step chosen under *Layers*.")
-        for name, quantity in (CURVES | LAYERS).items():
+        drawable = {name: quantity for name, quantity in (CURVES | LAYERS).items() if axes.with_quantity(shown, name)}
+        for name, quantity in drawable.items():
             picture(quantity.title, name, partial(export_chart, shown, name, comparison().step))
-        for name, quantity in LAYERS.items():
-            picture(f"{quantity.title}, heat map", f"{name}_map", partial(maps.heat_map, shown, name))
+        for name in [name for name in LAYERS if name in drawable]:
+            picture(f"{LAYERS[name].title}, heat map", f"{name}_map", partial(maps.heat_map, shown, name))
 
 
 def files_of(entry: Result) -> None:

@@ -15,7 +15,7 @@ from core.runs.presets import PRESETS
 from core.runs.settings import ConfigError
 from core.state.comparison import Comparison
 from core.state.pair import Pair
-from pages.ui.shared.results import Result, jobs, started
+from pages.ui.shared.results import Result, jobs, own_runs
 from pages.ui.shared.state import change, comparison, viewer
 from pages.ui.shared.swatch import swatch
 from pages.ui.shared.verbatim import verbatim
@@ -155,7 +155,7 @@ def start(missing: list[Result]) -> None:
     for entry in missing:
         try:
             jobs().submit(entry.config, viewer())
-            started().add(entry.config)
+            own_runs().add(entry.config)
         except (ConfigError, QueueFull, JobsError) as error:
             faults.append(f"{entry.label}: {error}")
     st.session_state.faults = faults
