@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 from playwright.sync_api import Locator, expect
 
 from core.runs.config import RunConfig
@@ -15,6 +16,8 @@ from core.runs.file import Run
 from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
 
 from .conftest import Visitor
+
+pytestmark = pytest.mark.long
 
 # counts how often the page is run from now on
 WATCH = """

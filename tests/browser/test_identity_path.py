@@ -10,6 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from core.drawing.diagram.shapes import WIDEST
 from tests.browser.conftest import Visitor
 
+pytestmark = pytest.mark.long
+
 Visit = Callable[..., Visitor]
 LIT = re.compile(r"\blit\b")
 

@@ -13,7 +13,8 @@ from .conftest import Server, Visitor
 Visit = Callable[..., Visitor]
 SHORT = "?run1=pre~layers-2~width-32~heads-2~length-16~batch-8~steps-5000"  # some seconds
 LONG = "?run1=pre~layers-12~steps-5000"  # longer than any test waits
-pytestmark = pytest.mark.timeout(900)  # a run is compiled and trained at the lowest priority, after everything else that the machine does
+# A run is compiled and trained at the lowest priority, after everything else that the machine does.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 STEP = re.compile(r"Training · step ([1-9]\d*) of 5000")
 
 

@@ -14,6 +14,8 @@ from core.state.address import write_run
 
 from .conftest import Server, Visitor
 
+pytestmark = pytest.mark.long
+
 Visit = Callable[..., Visitor]
 VIEWS = ("curves", "layers", "maps", "downloads")
 
