@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+VOCABULARY = 64  # V, of the tasks below
 DELAY = 8  # of the copy, in positions
 SEED_OFFSET = 116  # the article's: its data are drawn by another generator than its parameters
 
@@ -42,14 +43,14 @@ class Task:
 
 def progression(random: np.random.Generator, batch: int, length: int) -> Batch:
     """The article's: from a random start upward modulo V; the target is the next token."""
-    upward_bu = (random.integers(0, 64, (batch, 1)) + np.arange(length + 1)) % 64
+    upward_bu = (random.integers(0, VOCABULARY, (batch, 1)) + np.arange(length + 1)) % VOCABULARY
     tokens_bt, targets_bt = upward_bu[:, :-1].astype(np.int32), upward_bu[:, 1:].astype(np.int32)
     return Batch(tokens_bt, targets_bt, np.ones((batch, length), bool))
 
 
 def delayed_copy(random: np.random.Generator, batch: int, length: int) -> Batch:
     """Random tokens; the target is the token DELAY positions before, where there is one."""
-    tokens_bt = random.integers(0, 64, (batch, length)).astype(np.int32)
+    tokens_bt = random.integers(0, VOCABULARY, (batch, length)).astype(np.int32)
     targets_bt, counted_bt = np.zeros_like(tokens_bt), np.zeros((batch, length), bool)
     targets_bt[:, DELAY:], counted_bt[:, DELAY:] = tokens_bt[:, :-DELAY], True
     return Batch(tokens_bt, targets_bt, counted_bt)
@@ -62,18 +63,18 @@ TASKS: dict[str, Task] = {
             name="progression",
             title="Progression",
             summary="Each sequence counts upward from a random token; the model predicts the next one (the article's task).",
-            vocabulary=64,
+            vocabulary=VOCABULARY,
             draw=progression,
-            guessing=math.log(64),
+            guessing=math.log(VOCABULARY),
             best=0.0,
         ),
         Task(
             name="copy",
             title="Delayed copy",
             summary=f"Each sequence is random; the model repeats the token that it read {DELAY} positions before.",
-            vocabulary=64,
+            vocabulary=VOCABULARY,
             draw=delayed_copy,
-            guessing=math.log(64),
+            guessing=math.log(VOCABULARY),
             best=0.0,
             least_length=DELAY + 1,
         ),
