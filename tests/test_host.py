@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from core import host
-from core.runs.config import LIMITS
+from core.runs.config import SETTINGS
+from core.runs.settings import Number
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,5 +38,5 @@ def test_the_environment_is_read_in_one_place() -> None:
 def test_the_readme_names_every_variable() -> None:
     readme = (ROOT / "README.md").read_text()
     for name in host.VARIABLES:
-        names = [name.replace("<SETTING>", setting.upper()) for setting in LIMITS]
+        names = [name.replace("<SETTING>", setting.upper()) for setting, record in SETTINGS.items() if isinstance(record.kind, Number)]
         assert any(f"`NORMLAB_{name}" in readme for name in names)

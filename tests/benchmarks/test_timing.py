@@ -33,7 +33,7 @@ def test_a_warm_run_is_of_a_program_that_has_run_before(
         return time_single(config, device)
 
     monkeypatch.setattr(timing, "time_single", counted)
-    training.compiled.cache_clear()
+    training.compile_shape.cache_clear()
     first, second = lines(capsys, "warm")
     assert [config.steps for config, _ in begun] == [2, 2, 5, 5]
     assert begun[1][1] > 0

@@ -4,7 +4,6 @@
 """
 
 import sys
-from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -35,7 +34,7 @@ def perturbed(parameters: Any, perturbation: int) -> Any:
 
 def own_way(perturbation: int) -> History:
     loss_s, norm_s = np.array(list(baseline.train(CONFIG, perturbed(baseline.Transformer(CONFIG).initial(), perturbation)))).T
-    return replace(History.empty(CONFIG.layers), loss_s=loss_s, gradient_norm_s=norm_s)
+    return History.empty(CONFIG.layers).replace(loss=loss_s, gradient_norm=norm_s)
 
 
 def engine(perturbation: int, device_count: int | None) -> History:

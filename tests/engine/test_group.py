@@ -163,8 +163,14 @@ def test_what_is_a_runs_own_compiles_nothing(way: str, compilations: list[str], 
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        ({"layers": 3}, "layers is 2 in one run and 3 in another; runs that are trained together may differ in learning_rate"),
-        ({"steps": 6}, "steps is 5 in one run and 6 in another; runs that are trained together may differ in learning_rate"),
+        (
+            {"layers": 3},
+            "layers is 2 in one run and 3 in another; runs that are trained together may differ in placement, task, learning_rate",
+        ),
+        (
+            {"steps": 6},
+            "steps is 5 in one run and 6 in another; runs that are trained together may differ in placement, task, learning_rate",
+        ),
         ({"final_norm": False}, "final_norm is true in one run and false in another; runs that are trained together may differ in"),
         ({"placement": "post"}, "placement is pre in one run and post in another; runs that are trained together may differ in their"),
     ],
@@ -201,7 +207,7 @@ def test_placements_of_one_stack_go_together_and_no_others(first: str) -> None:
 )
 def test_a_device_keeps_no_more_of_several_runs_than_of_one(layers: int, batch: int, width: int, share: int) -> None:
     config = RunConfig(layers=layers, batch=batch, width=width)
-    at_once = group.fitting(config, share, 1)
+    at_once = group.runs_at_once(config, share, 1)
     kept = group.dense_bytes(layers * batch * config.length * width)
     assert 1 <= at_once <= share
     assert at_once == 1 or at_once * kept <= group.KEPT_BYTES

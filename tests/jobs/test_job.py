@@ -1,7 +1,6 @@
 """What one submission takes in from its task."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ def submitted() -> Job:
 def message(steps: int, first: int = 1, seconds: float = 0.0) -> dict[str, object]:
     """An event that tells of the steps from `first` to `steps`; a step's loss is its number."""
     loss_s = np.arange(first, steps + 1, dtype=np.float32)
-    history = replace(made_history(np.ones, len(loss_s), 2), loss_s=loss_s)
+    history = made_history(np.ones, len(loss_s), 2).replace(loss=loss_s)
     return {"key": "", "phase": "training", "rows": to_stream(history), "steps": steps, "seconds": seconds}
 
 
