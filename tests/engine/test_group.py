@@ -165,11 +165,11 @@ def test_what_is_a_runs_own_compiles_nothing(way: str, compilations: list[str], 
     [
         (
             {"layers": 3},
-            "layers is 2 in one run and 3 in another; runs that are trained together may differ in placement, task, learning_rate",
+            "layers is 2 in one run and 3 in another; runs that are trained together may differ in placement, task",
         ),
         (
             {"steps": 6},
-            "steps is 5 in one run and 6 in another; runs that are trained together may differ in placement, task, learning_rate",
+            "steps is 5 in one run and 6 in another; runs that are trained together may differ in placement, task",
         ),
         ({"final_norm": False}, "final_norm is true in one run and false in another; runs that are trained together may differ in"),
         ({"placement": "post"}, "placement is pre in one run and post in another; runs that are trained together may differ in their"),
