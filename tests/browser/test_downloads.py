@@ -14,6 +14,7 @@ from playwright.sync_api import Locator, expect
 from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
+from core.state.address import write_run
 
 from .conftest import Visitor
 
@@ -48,11 +49,11 @@ def test_every_kind_of_file_comes_whole_and_nothing_is_run_again(visit: Callable
     layers = pd.read_csv(io.BytesIO(data))
     assert (name, list(layers.columns), len(layers)) == ("layers.csv", LAYER_COLUMNS, 3 * 180 * 13)
     name, data = downloaded(button("Run, Parquet"))
-    assert name == f"{RunConfig().to_url()}.parquet"
+    assert name == f"{write_run(RunConfig())}.parquet"
     assert pq.read_table(io.BytesIO(data)).num_rows == 180
     assert Run.from_parquet(data).config == RunConfig()
     name, data = downloaded(button("Configuration, JSON"))
-    assert name == f"{RunConfig().to_url()}.json"
+    assert name == f"{write_run(RunConfig())}.json"
     assert RunConfig.from_dict(json.loads(data)) == RunConfig()
     name, data = downloaded(button("PNG"))
     assert (name, data[:8]) == ("loss.png", b"\x89PNG\r\n\x1a\n")

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from core.runs import store
 from core.runs.config import RunConfig
+from core.runs.quantities import LAYERS
 from core.state.address import write_run
 
 from .conftest import Server, Visitor
@@ -36,7 +37,7 @@ def test_a_fresh_browser_with_the_same_address_shows_the_same_page(visit: Visit)
     first, second = visit(query), visit(query)
     for page in (first, second):
         page.expect_query(query)
-        expect(page.charts()).to_have_count(3)
+        expect(page.charts()).to_have_count(len(LAYERS))
         expect(page.page.get_by_role("tab", name="Layers")).to_have_attribute("aria-selected", "true")
         expect(page.step()).to_have_value("90")
         expect(page.page.get_by_test_id("stSidebar")).to_contain_text("Every path through the block passes it.")
@@ -127,7 +128,7 @@ def test_every_view_is_drawn_in_light_and_dark(visit: Visit, diverged: str, sche
     expect(page.charts().first.get_by_text("✕ diverged")).to_be_visible()
     for view in VIEWS:
         page.open(f"{diverged}&view={view}")
-        expect(page.charts()).to_have_count({"curves": 3, "layers": 3, "maps": 2, "downloads": 0}[view])
+        expect(page.charts()).to_have_count({"curves": 3, "layers": len(LAYERS), "maps": 2, "downloads": 0}[view])
     red, green, blue = map(
         int, re.findall(r"\d+", page.page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor"))[:3]
     )
