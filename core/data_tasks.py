@@ -35,10 +35,13 @@ class Task:
     least_length: int = 1  # shorter sequences have no position that counts
 
     def batches(self, seed: int, batch: int, length: int) -> Iterator[Batch]:
-        """A run's batches, step by step, without end."""
+        """A run's batches, step by step, without end. Raises ValueError where the task draws one in which no position counts."""
         random = np.random.default_rng(seed + SEED_OFFSET)
         while True:
-            yield self.draw(random, batch, length)
+            drawn = self.draw(random, batch, length)
+            if not drawn.counted_bt.any():
+                raise ValueError(f"The task {self.name} drew a batch in which no position counts.")
+            yield drawn
 
 
 def progression(random: np.random.Generator, batch: int, length: int) -> Batch:

@@ -1,5 +1,6 @@
 """Every task of the table, from its record."""
 
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -78,3 +79,9 @@ def test_a_copy_needs_more_tokens_than_its_delay() -> None:
         RunConfig(task="copy", length=8)
     assert read_run("pre~length-8~task-copy")[1] == ["length is 8; the task copy needs at least 9. 9 is used."]
     assert RunConfig(task="copy").key != RunConfig().key
+
+
+def test_a_batch_in_which_nothing_counts_is_refused() -> None:
+    idle = replace(TASKS["progression"], draw=lambda *_: Batch(*np.zeros((2, 1, 1), np.int32), np.zeros((1, 1), bool)))
+    with pytest.raises(ValueError, match="no position counts"):
+        next(idle.batches(7, 1, 1))

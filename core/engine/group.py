@@ -87,6 +87,11 @@ def in_common(configs: Sequence[RunConfig]) -> tuple[RunConfig, Stack]:
                     f"{name} is {plain_text(value)} in one run and {plain_text(getattr(other, name))} in another; "
                     f"runs that are trained together may differ in {', '.join(OWN[:-1])} and {OWN[-1]} only."
                 )
+        if other.vocabulary != first.vocabulary:
+            raise ConfigError(
+                f"task is {first.task} in one run and {other.task} in another; "
+                "runs that are trained together must have tasks of one vocabulary."
+            )
         if placement_of(other.placement).stack(other.layers) != stack:
             raise ConfigError(
                 f"placement is {first.placement} in one run and {other.placement} in another; "
@@ -106,8 +111,7 @@ def compile_group_shape(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ..
     mesh = Mesh(np.array(on).reshape(rows, -1), ("run", "batch"))
     arguments = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((places, *leaf.shape), leaf.dtype), abstract_arguments(shape, stack))
     chunks = partial(run_chunks, config=shape, stack=stack, at_once=at_once)
-    program = build(chunks, mesh, BY_RUN, P("run"), arguments)
-    return Group(program.run_chunk, program.mesh, program.compile_seconds, places)
+    return Group(*build(chunks, mesh, BY_RUN, P("run"), arguments), shape, stack, places)
 
 
 def run_chunks(
@@ -130,9 +134,11 @@ def run_chunks(
 def train_together(configs: Sequence[RunConfig], group: Group) -> Iterator[list[History]]:
     """The runs' histories, chunk by chunk as they are computed: a list with an entry for each run, empty once that has diverged.
 
-    All is set up when this returns. Raises ConfigError where the runs cannot be trained together, ValueError where they are too many.
+    All is set up when this returns. Raises ConfigError where the runs cannot be trained together, ValueError where they are too
+    many or of another shape than the group's.
     """
     in_common(configs)
+    group.check(configs[0])
     if len(configs) > group.places:
         raise ValueError(f"The group has {len(configs)} runs; its program was compiled for {group.places}.")
     # Runs are dealt out like cards, so that neighbours, alike in rate and so in when they diverge, are on different devices.

@@ -64,6 +64,13 @@ class Program:
     run_chunk: Any
     mesh: Mesh
     compile_seconds: float
+    shape: RunConfig  # of the runs that it trains, as `program_shape` gives it
+    stack: Stack
+
+    def check(self, config: RunConfig) -> None:
+        """Raises ValueError where the run is none that the program was compiled for: arrays of equal shapes would let it pass."""
+        if (program_shape(config), placement_of(config.placement).stack(config.layers)) != (self.shape, self.stack):
+            raise ValueError("The program was compiled for runs of another shape or structure.")
 
 
 def train_step(state: State, scales: list[Scales], numbers: Numbers, feed: Feed, config: RunConfig, stack: Stack) -> tuple[State, Measured]:
@@ -147,18 +154,19 @@ def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count
 def compile_shape(shape: RunConfig, stack: Stack, on: tuple[jax.Device, ...]) -> Program:
     """`shape` is what `program_shape` gives."""
     mesh = Mesh(np.array(on), "batch")
-    return build(partial(run_chunk, config=shape, stack=stack), mesh, SPECS, P(), abstract_arguments(shape, stack))
+    run = partial(run_chunk, config=shape, stack=stack)
+    return Program(*build(run, mesh, SPECS, P(), abstract_arguments(shape, stack)), shape, stack)
 
 
-def build(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, arguments: tuple[Any, ...]) -> Program:
-    """The program that runs `chunk` on every device of the mesh, each with its shard of the arguments."""
+def build(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, arguments: tuple[Any, ...]) -> tuple[Any, Mesh, float]:
+    """What runs `chunk` on every device of the mesh, each with its shard of the arguments; the mesh, and the seconds of compiling."""
     started = time.perf_counter()
     # `train_step` averages the gradients itself, once, not per parameter and block
     sharded = jax.shard_map(chunk, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
     options = COMPILER_OPTIONS.get(mesh.devices.flat[0].platform)
     shards = on_mesh(mesh, in_specs)  # said, since XLA would replicate what a structure has no use for
     program = jax.jit(sharded, in_shardings=shards, donate_argnums=0, compiler_options=options)
-    return Program(program.lower(*arguments).compile(), mesh, time.perf_counter() - started)
+    return program.lower(*arguments).compile(), mesh, time.perf_counter() - started
 
 
 def on_mesh(mesh: Mesh, specs: Any) -> Any:
@@ -187,6 +195,8 @@ class Training:
     """A run that is trained by iterating over it: its history, chunk by chunk as it is computed, ending early where the run diverges."""
 
     def __init__(self, config: RunConfig, program: Program) -> None:
+        """Raises ValueError where the program was compiled for other runs."""
+        program.check(config)
         self.config, self.program = config, program
         self.state, self.scales, self.numbers = jax.device_put(begin(config), NamedSharding(program.mesh, P()))
 

@@ -187,7 +187,7 @@ SETTINGS: dict[str, Setting] = {
 def program_shape(config: RunConfig) -> RunConfig:
     """The run that stands for all that its compiled program can train. A `Stack` stands for the placement, the vocabulary for the task."""
     plain = {name: setting.default for name, setting in SETTINGS.items() if setting.traced}
-    task = next(name for name, task in TASKS.items() if task.vocabulary == config.vocabulary)
+    task = next(name for name, task in TASKS.items() if task.vocabulary == config.vocabulary and task.least_length <= config.length)
     clips = float(config.gradient_clip > 0)  # a program without clipping computes bit for bit as before there was any
     return replace(config, **plain | {"placement": "pre", "task": task, "gradient_clip": clips})
 

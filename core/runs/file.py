@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.data_tasks import TASKS
-from core.runs.config import ENGINE_FORMAT, RunConfig
+from core.runs.config import ENGINE_FORMAT, SETTINGS, RunConfig
 from core.runs.history import History, schema
 from core.runs.outcome import outcome
 from core.runs.quantities import FILE_FORMAT
@@ -36,8 +36,11 @@ class Facts:
     versions: dict[str, str]
 
     def __post_init__(self) -> None:
-        if not all(0 <= float(value) < math.inf for value in (self.compile_seconds, self.train_seconds, self.matrix_gflops)):
-            raise ValueError("times and rates must be finite and not negative")
+        numbers = (self.compile_seconds, self.train_seconds, self.matrix_gflops)
+        if not all(type(value) in (int, float) and 0 <= value < math.inf for value in numbers):
+            raise ValueError("times and rates must be numbers, finite and not negative")
+        if not all(isinstance(text, str) for text in (self.device, *self.versions, *self.versions.values())):
+            raise ValueError("device and versions must be texts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,9 @@ def describe(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
     """The run's settings and facts, how many steps the file holds, and its format."""
     about = json.loads(file.schema_arrow.metadata[METADATA])
     file_format = about.get("file_format", 1)  # the first one did not name itself
-    if file_format > FILE_FORMAT:
+    if type(file_format) is not int or file_format < 1:
+        raise ValueError("a file's format is a whole number from 1")
+    if file_format > FILE_FORMAT or set(about["config"]) - set(SETTINGS):
         raise NewerFile
     config, steps = RunConfig.from_file(about["config"]), file.metadata.num_rows
     if not 1 <= steps <= config.steps:

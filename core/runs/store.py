@@ -57,8 +57,10 @@ def read(folder: Path, config: RunConfig) -> Run | None:
 
 
 def save(run: Run, folder: Path | None = None) -> None:
-    """Writes the run's file, whole or not at all. Raises StoreError where the folder cannot take it."""
+    """Writes the run's file, whole or not at all. Raises StoreError where the folder cannot take it or has a later version's."""
     folder = folder or runs_folder()
+    if is_newer(folder / f"{run.config.key}{SUFFIX}"):
+        raise StoreError(f"The run was not written to {folder}: a later version of the lab has left its file there.")
     temporary = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,6 +75,17 @@ def save(run: Run, folder: Path | None = None) -> None:
         with contextlib.suppress(OSError):
             if temporary:
                 temporary.unlink(missing_ok=True)
+
+
+def is_newer(path: Path) -> bool:
+    """Whether there is a file that a later version has written."""
+    try:
+        Run.about(path)
+    except NewerFile:
+        return True
+    except DAMAGE:  # or no file at all
+        return False
+    return False
 
 
 def facts(folder: Path, most: int = 50) -> list[tuple[RunConfig, Facts, int]]:

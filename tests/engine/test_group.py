@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_run import assert_equal
 
+from core.data_tasks import TASKS
 from core.engine import group, training
 from core.engine.compilation import PROGRAMS
 from core.engine.group import compile_group, compile_group_shape, train_together
@@ -233,3 +234,23 @@ for history, other in zip(together(configs), together(configs, 1), strict=True):
 
 def test_only_the_newest_programs_are_kept() -> None:
     assert compile_group_shape.cache_info().maxsize == PROGRAMS
+
+
+def test_a_group_takes_no_runs_that_its_program_was_not_compiled_for() -> None:
+    clipped = [replace(TINY, gradient_clip=1.0)]
+    for program, runs in (([TINY], clipped), (clipped, [TINY])):
+        with pytest.raises(ValueError, match="another shape or structure"):
+            train_together(runs, compile_group(program, "cpu"))
+
+
+def test_tasks_of_other_vocabularies_do_not_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "ten", replace(TASKS["progression"], name="ten", vocabulary=10))
+    with pytest.raises(ConfigError, match=r"^task is progression in one run and ten in another; "):
+        compile_group([TINY, with_task(TINY, "ten")], "cpu")
+
+
+def with_task(config: RunConfig, name: str) -> RunConfig:
+    """The run with a task that is in no list of choices."""
+    changed = replace(config)
+    object.__setattr__(changed, "task", name)
+    return changed

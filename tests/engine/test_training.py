@@ -21,7 +21,7 @@ from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
 from core.engine.training import Training, compile_program, compile_shape
 from core.placement.table import PLACEMENTS
-from core.runs.config import NORMS, RunConfig
+from core.runs.config import NORMS, RunConfig, program_shape
 from core.runs.history import History
 from core.runs.outcome import outcome, verdict
 from tests.engine import restatement
@@ -205,3 +205,19 @@ def test_clipping_is_that_of_optax_and_the_recorded_norm_is_the_one_before(tiny:
         losses.append(float(loss))
     np.testing.assert_allclose(history["loss"], losses, rtol=1e-4)
     assert abs(history["loss"] / history_of(config)["loss"] - 1).max() > 1e-3, "clipping makes a difference here"
+
+
+@pytest.mark.parametrize("change", [{"gradient_clip": 1.0}, {"heads": 1}, {"placement": "post"}, {"layers": 3}])
+def test_a_program_takes_no_run_that_it_was_not_compiled_for(tiny: RunConfig, change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^The program was compiled for runs of another shape or structure\.$"):
+        Training(replace(tiny, **change), compile_program(tiny, "cpu"))
+
+
+def test_a_programs_task_is_one_that_the_length_allows(tiny: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of the table."""
+    tasks = {"long": replace(TASKS["copy"], name="long", least_length=20), **TASKS}
+    for name in [*TASKS]:
+        monkeypatch.delitem(TASKS, name)
+    for name, task in tasks.items():
+        monkeypatch.setitem(TASKS, name, task)
+    assert program_shape(tiny).length == tiny.length

@@ -16,6 +16,7 @@ from made_run import FACTS, assert_equal, made_history, made_run
 from core.runs.config import ENGINE_FORMAT, RunConfig
 from core.runs.file import DAMAGE, METADATA, SINGULAR_VALUES, Facts, NewerFile, Run
 from core.runs.history import History
+from core.runs.quantities import FILE_FORMAT
 
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
 
@@ -80,13 +81,19 @@ def test_an_edit_that_changes_nothing_is_read() -> None:
         lambda table, about: about["config"].update(layers=3),  # not as many as the columns have
         lambda table, about: about["config"].update(layers=10**6),
         lambda table, about: about["config"].update(steps=4),  # fewer than there are rows
-        lambda table, about: about["config"].update(colour="red"),
         lambda table, about: about["config"].update(placement=["pre"]),
         lambda table, about: about.update(config=None),
         lambda table, about: about.pop("config"),
         lambda table, about: about.pop("facts"),
         lambda table, about: about["facts"].pop("device"),
         lambda table, about: about["facts"].update(train_seconds="long"),
+        lambda table, about: about["facts"].update(train_seconds="2.5"),
+        lambda table, about: about["facts"].update(compile_seconds=True),
+        lambda table, about: about["facts"].update(device=3),
+        lambda table, about: about["facts"].update(versions=["jax"]),
+        lambda table, about: about.update(file_format="2"),
+        lambda table, about: about.update(file_format=1.0),
+        lambda table, about: about.update(file_format=0),
         lambda table, about: about["facts"].update(train_seconds=-1.0),
         lambda table, about: about["facts"].update(compile_seconds=float("nan")),
         lambda table, about: about["facts"].update(matrix_gflops=float("inf")),
@@ -145,3 +152,11 @@ def test_a_description_nested_beyond_all_measure_is_recognized() -> None:
     pq.write_table(made_run(CONFIG).history.to_table().replace_schema_metadata({METADATA: "[" * 10**6}), sink)
     with pytest.raises(DAMAGE):
         Run.from_parquet(sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda table, about: about.update(file_format=FILE_FORMAT + 1), lambda table, about: about["config"].update(colour="red")]
+)
+def test_a_file_of_a_later_version_is_told_from_a_damaged_one(edit: object) -> None:
+    with pytest.raises(NewerFile):
+        Run.from_parquet(edited(edit))

@@ -245,3 +245,12 @@ def test_a_file_of_a_later_version_is_neither_read_nor_set_aside(runs: Path, mon
     assert store.load(CONFIG) is None
     assert store.facts(runs) == []
     assert files(runs) == before
+
+
+def test_a_file_of_a_later_version_is_not_written_over(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save(made_run(CONFIG))
+    before = (runs / f"{CONFIG.key}.parquet").read_bytes()
+    monkeypatch.setattr("core.runs.file.FILE_FORMAT", 1)
+    with pytest.raises(StoreError, match=r"a later version of the lab has left its file there\.$"):
+        store.save(older(made_run(CONFIG)))
+    assert (runs / f"{CONFIG.key}.parquet").read_bytes() == before

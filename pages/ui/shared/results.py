@@ -39,7 +39,7 @@ class Result:
     slot: int
     label: str
     config: RunConfig
-    run: Run | None  # when it is finished
+    run: Run | None  # when it is finished; while it is computed anew, the one before
     status: Status | None  # while it is on its way, and where it ended without finishing
 
     @property
@@ -50,7 +50,7 @@ class Result:
 
     @property
     def running(self) -> bool:
-        return self.run is None and self.status is not None and self.status.phase in ON_THE_WAY
+        return self.status is not None and self.status.phase in ON_THE_WAY
 
     @property
     def missing(self) -> bool:
@@ -67,9 +67,7 @@ def result(slot: int, label: str, config: RunConfig) -> Result:
     try:
         return Result(slot, label, config, stored_run(config), None)
     except LookupError:
-        status = jobs().status(config, viewer())
-        on_the_way = status is not None and status.phase in ON_THE_WAY
-        return Result(slot, label, config, None if on_the_way else jobs().result(config), status)
+        return Result(slot, label, config, jobs().result(config), jobs().status(config, viewer()))
 
 
 def own_runs() -> set[RunConfig]:

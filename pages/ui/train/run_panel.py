@@ -119,7 +119,18 @@ def card(entry: Result) -> None:
 def state(entry: Result) -> None:
     """One sentence on where the run stands."""
     status = entry.status
-    if entry.run:
+    if entry.running and status:
+        steps = len(status.history)
+        left = f" · {duration(status.seconds_left)} left" if status.seconds_left else ""
+        texts = {
+            "waiting": f"Waiting · {status.position} ahead{left}" if status.position else f"Starting{left}",
+            "compiling": f"Compiling{left}",
+            "training": f"Training · step {steps} of {entry.config.steps}{left}",
+        }
+        st.progress(steps / entry.config.steps, texts[status.phase])
+        if status.sentence:
+            st.caption(verbatim(status.sentence))
+    elif entry.run:
         task = TASKS[entry.config.task]
         ended = outcome(entry.run.history, task)
         colour, icon = OUTCOMES[ended]
@@ -131,22 +142,11 @@ def state(entry: Result) -> None:
         st.page_link("pages/theory/identity_path.py", label="Its backward signal", icon=":material/timeline:", query_params=query)
     elif status is None:
         st.markdown(":gray-badge[:material/hourglass_empty: Not computed yet] Press **Run** to train it.")
-    elif entry.running:
-        steps = len(status.history)
-        left = f" · {duration(status.seconds_left)} left" if status.seconds_left else ""
-        texts = {
-            "waiting": f"Waiting · {status.position} ahead{left}" if status.position else f"Starting{left}",
-            "compiling": f"Compiling{left}",
-            "training": f"Training · step {steps} of {entry.config.steps}{left}",
-        }
-        st.progress(steps / entry.config.steps, texts[status.phase])
-        if status.sentence:
-            st.caption(verbatim(status.sentence))
     else:
         stopped = f"Stopped after step {len(status.history)} of {entry.config.steps}. **Run** starts it again."
         sentence = verbatim(status.sentence) or stopped
         st.markdown(f":gray-badge[:material/stop_circle: {status.phase.capitalize()}] {sentence}")
-    if entry.run and status and status.sentence:
+    if entry.run and not entry.running and status and status.sentence:
         st.caption(verbatim(status.sentence))
 
 
