@@ -27,7 +27,7 @@ Measured = dict[str, jax.Array]  # by the name of a quantity of core/runs/quanti
 
 def of_layer(x_nd: jax.Array) -> Measured:
     """What is measured of the stream after each layer, the embedding among them."""
-    return {"stream_rms": rms(x_nd), "stream_peak": jnp.abs(x_nd).max()}
+    return {"stream_rms": rms(x_nd), "stream_peak": largest(jnp.abs(x_nd))}
 
 
 def of_block(before_nd: jax.Array, after_nd: jax.Array) -> Measured:
@@ -38,6 +38,11 @@ def of_block(before_nd: jax.Array, after_nd: jax.Array) -> Measured:
 def rms(x_nd: jax.Array) -> jax.Array:
     """Root-mean-square over features, averaged over tokens."""
     return jnp.sqrt(jnp.mean(x_nd**2, axis=-1)).mean()
+
+
+def largest(values: jax.Array) -> jax.Array:
+    """The maximum, or NaN where one of the values is that: XLA's own maximum on the CPU passes over them."""
+    return jnp.where(jnp.isnan(values).any(), jnp.nan, values.max())
 
 
 def update_ratio(before_nd: jax.Array, after_nd: jax.Array) -> jax.Array:

@@ -100,7 +100,9 @@ def of_all_devices(measured: Measured, gradients: Any) -> tuple[Measured, Any]:
         return {name: value for name, value in measured.items() if QUANTITIES[name].across == across}
 
     means, gradients = jax.lax.pmean((of("mean"), gradients), "batch")
-    return means | jax.lax.pmax(of("maximum"), "batch") | jax.lax.psum(of("sum"), "batch"), gradients
+    maxima, broken = jax.lax.pmax((of("maximum"), jax.tree.map(lambda value: jnp.isnan(value).astype(jnp.float32), of("maximum"))), "batch")
+    maxima = {name: jnp.where(broken[name] > 0, jnp.nan, value) for name, value in maxima.items()}
+    return means | maxima | jax.lax.psum(of("sum"), "batch"), gradients
 
 
 def of_gradient(gradient: Packed, power: list[jax.Array]) -> Measured:

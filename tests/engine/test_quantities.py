@@ -86,3 +86,14 @@ def test_a_quantity_is_explained(quantity: Quantity) -> None:
 def test_the_readme_has_a_row_for_each_quantity() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", README, re.MULTILINE)
     assert rows == [(quantity.name, quantity.says) for quantity in QUANTITIES.values()]
+
+
+@pytest.mark.parametrize("device_count", [1, 2])
+def test_a_stream_that_is_no_number_has_no_peak_either(history_of: Callable[..., History], device_count: int) -> None:
+    """In the step in which a run without norms at an absurd rate diverges, some layers are NaN, others still infinite or finite."""
+    config = RunConfig(placement="none", layers=24, width=16, heads=2, length=8, batch=4, steps=20, learning_rate=1.0)
+    history = history_of(config, device_count)
+    assert history.diverged_at
+    assert np.isnan(history["stream_rms"]).any()
+    np.testing.assert_array_equal(np.isnan(history["stream_peak"]), np.isnan(history["stream_rms"]))
+    assert not (history["stream_peak"] < 0).any()
