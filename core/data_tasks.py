@@ -65,7 +65,7 @@ TASKS: dict[str, Task] = {
         Task(
             name="progression",
             title="Progression",
-            summary="Each sequence counts upward from a random token; the model predicts the next one (the article's task).",
+            summary="each sequence counts upward from a random token, and the model predicts the next one. It is the article's task.",
             vocabulary=VOCABULARY,
             draw=progression,
             guessing=math.log(VOCABULARY),
@@ -74,7 +74,7 @@ TASKS: dict[str, Task] = {
         Task(
             name="copy",
             title="Delayed copy",
-            summary=f"Each sequence is random; the model repeats the token that it read {DELAY} positions before.",
+            summary=f"each sequence is random, and the model repeats the token that it read {DELAY} positions before.",
             vocabulary=VOCABULARY,
             draw=delayed_copy,
             guessing=math.log(VOCABULARY),

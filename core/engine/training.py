@@ -1,7 +1,7 @@
 """The training loop: one compiled program runs a chunk of optimizer steps and records everything that is measured.
 
-What differs between runs of one shape - rate, warmup, seed, number of steps, the placement's scales - enters as arguments, so changing
-it compiles nothing.
+What differs between runs of one shape - the traced settings, the batches, the placement's scales - enters as arguments, so changing it
+compiles nothing.
 """
 
 import platform

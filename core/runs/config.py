@@ -109,7 +109,7 @@ class RunConfig:
         "progression",
         Choice(TASK_TITLES),
         "Data task",
-        "What the sequences are, and what the model is to predict.",
+        " ".join(f"{task.title}: {task.summary}" for task in TASKS.values()),
         "more",
         label=lambda name: TASK_TITLES[name].lower(),
         before="progression",
@@ -118,7 +118,8 @@ class RunConfig:
         0.0,
         Number(0.0, 1000.0, whole=False),
         "Gradient clipping",
-        "A longer gradient is shortened to this global L2 norm before the update; 0 leaves it as it is. The norm before that is recorded.",
+        "A longer gradient is shortened to this global L2 norm before the update; 0 is no clipping. "
+        "The recorded norm is the one before clipping.",
         "more",
         short="clip",
         label=lambda norm: f"clipped at {plain_text(norm)}" if norm else "not clipped",

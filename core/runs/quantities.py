@@ -1,6 +1,6 @@
 """What a run records at every step: a new quantity is one entry of QUANTITIES, and the line of the engine that measures it.
 
-The history, the files, the CSVs, the charts and the table in the README have their columns from here, in this order.
+The history, the files, the CSVs and the charts have their columns from here, in this order. A test holds the README's table to it.
 """
 
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ QUANTITIES: dict[str, Quantity] = {
         Quantity(
             "update_ratio",
             "Update ratio",
-            "change of the stream ÷ stream",
+            "change ÷ stream",
             "Length of the change that a block makes, divided by the length of the stream that it reads, averaged over tokens.",
             "block",
         ),
