@@ -14,7 +14,7 @@ from core.placement.record import Placement
 from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.history import History
-from core.runs.outcome import outcome, peak, verdict
+from core.runs.outcome import end, outcome, peak, verdict
 
 DEPTH = RunConfig().layers  # the depth at which a placement is described
 
@@ -57,10 +57,13 @@ class Trained:
     def to_json(self) -> str:
         """Standard JSON: a number that is not finite is null."""
         step, norm = self.peak
+        judged = end(self.history)
         about = {
             "config": self.config.to_dict(),
             "outcome": outcome(self.history, self.task) if self.run else "interrupted",
             "steps": len(self.history),
+            "judged_loss": judged.loss if math.isfinite(judged.loss) else None,
+            "judged_steps": judged.steps,
             "final_loss": self.loss if math.isfinite(self.loss) else None,
             "largest_gradient_norm": norm if math.isfinite(norm) else None,
             "largest_gradient_norm_step": step,

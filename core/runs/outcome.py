@@ -1,34 +1,79 @@
 """How a run ended, in a word and in sentences, judged by what its task says of guessing."""
 
 import math
-from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from core.data_tasks import Task
 from core.runs.history import History
 
-Outcome = Literal["learned", "still learning", "stuck", "diverged"]
-# Fractions of the loss of guessing: a run that ends at or below the first has learned, one at or above the second is near guessing.
-LEARNED, STUCK = 0.1, 0.6
+Outcome = Literal["learned", "still learning", "plateau", "stuck", "worse than guessing", "lost it", "diverged"]
+
+# Of the way from guessing, which is 1, down to the least loss that the task allows, which is 0:
+LEARNED, HALF_WAY, GUESSING, WORSE = 0.1, 0.5, 0.9, 1.1
+GIVEN_BACK = 1 / 3  # of what was gained: a run that gives back more has lost it
+FALL = 1 / 50  # of the loss: a line that falls less is flat
+LEAST_STEPS = 10  # that any mean or line is of, so that no single batch decides; a shorter run has fewer
+
+RULE = (
+    f"A run is judged by its mean loss over its last tenth of steps, over {LEAST_STEPS} at least. "
+    f"It has **learned** if that is at most {LEARNED:.0%} of the loss of guessing, counted from the least loss that its task allows. "
+    "It has **lost it** if the mean over as many steps was once half of the way down from guessing, "
+    "more than a third of what was gained is gone again, and the loss is not falling. "
+    f"It is **worse than guessing** if the mean is more than {WORSE - 1:.0%} above guessing. "
+    "It is **still learning** if its loss is falling: the straight line through the last third of the steps falls by more than "
+    "twice their scatter about it, and by more than a fiftieth of their mean. "
+    f"Of the others, a run within {1 - GUESSING:.0%} of guessing is **stuck**, and one below is on a **plateau**. "
+    "It has **diverged** if loss or gradient norm stopped being a finite number."
+)
+
+
+class End(NamedTuple):
+    """What a run is judged by."""
+
+    loss: float  # nats: the mean over the last `steps`
+    steps: int
+
+
+def end(history: History) -> End:
+    loss_s = history["loss"]
+    steps = window(len(loss_s), 10)
+    return End(float(loss_s[-steps:].mean(dtype=np.float64)), steps)
 
 
 def outcome(history: History, task: Task) -> Outcome:
-    """How a run ended, judged by its mean loss over the last tenth of its steps.
-
-    A run near guessing is stuck, unless its loss has fallen from each fifth of the steps to the next, and by more than half its scatter
-    there: then it only needs more of them.
-    """
+    """The word for how a run ended, as RULE says in full."""
     if history.diverged_at:
         return "diverged"
-    loss_s = history["loss"]
-    end = (loss_s[-max(len(loss_s) // 10, 1) :].mean() - task.best) / (task.guessing - task.best)
-    if end <= LEARNED:
+    loss_s = (history["loss"].astype(np.float64) - task.best) / (task.guessing - task.best)
+    steps = window(len(loss_s), 10)
+    mean_s = np.convolve(loss_s, np.full(steps, 1 / steps), mode="valid")
+    last, least = mean_s[-1], mean_s.min()
+    if last <= LEARNED:
         return "learned"
-    fifths = [fifth for fifth in np.array_split(loss_s, 5) if len(fifth)]
-    falling = len(fifths) > 1 and all(earlier.mean() - later.mean() > later.std() / 2 for earlier, later in pairwise(fifths))
-    return "stuck" if end >= STUCK and not falling else "still learning"
+    if least <= HALF_WAY and last - least > GIVEN_BACK * (1 - least) and not falling(loss_s):
+        return "lost it"
+    if last > WORSE:
+        return "worse than guessing"
+    if falling(loss_s):
+        return "still learning"
+    return "stuck" if last >= GUESSING else "plateau"
+
+
+def falling(loss_s: np.ndarray) -> bool:
+    """Whether the straight line through the last third of the losses falls by more than twice their scatter about it, and visibly."""
+    steps = window(len(loss_s), 3)
+    if steps < 3:  # a line through two points has no scatter
+        return False
+    line_s = np.polynomial.Polynomial.fit(np.arange(steps), loss_s[-steps:], 1)(np.arange(steps))
+    fall = line_s[0] - line_s[-1]
+    return bool(fall > max(2 * (loss_s[-steps:] - line_s).std(), FALL * loss_s[-steps:].mean()))
+
+
+def window(steps: int, parts: int) -> int:
+    """The number of steps in one of the equal parts of a run."""
+    return min(max(steps // parts, LEAST_STEPS), steps)
 
 
 def peak(history: History) -> tuple[int | None, float]:
@@ -40,11 +85,21 @@ def peak(history: History) -> tuple[int | None, float]:
 
 
 def verdict(history: History, task: Task) -> str:
-    """One sentence or two on what happened in a run that has ended; `outcome` is the word before them."""
+    """Two sentences on what happened in a run that has ended; `outcome` is the word before them."""
     step, norm = peak(history)
     gradient = f"Largest gradient norm {norm:.4g} at step {step}." if step else "No step had a finite gradient."
     if history.diverged_at:
-        return f"Loss or gradient became infinite or NaN at step {history.diverged_at}. {gradient}"
-    loss = history["loss"][-1]
-    worse = "worse than " if loss > 1.1 * task.guessing else ""
-    return f"Final loss {loss:.4g} ({worse}random guessing: {task.guessing:.3f}). {gradient}"
+        return f"{divergence(history)} {gradient}"
+    loss, steps = end(history)
+    over = f"mean of the last {steps} steps" if steps > 1 else "of the only step"
+    return f"Loss {loss:.4g}, {over} (guessing: {task.guessing:.3f}). {gradient}"
+
+
+def divergence(history: History) -> str:
+    """What stopped being a finite number. Infinite means beyond float32: the number that would be exact may be finite."""
+    last = {"loss": history["loss"][-1], "gradient norm": history["gradient_norm"][-1]}
+    beyond = " and ".join(name for name, value in last.items() if np.isinf(value))
+    undefined = " and ".join(name for name, value in last.items() if np.isnan(value))
+    clauses = [f"{names} {what}" for names, what in ((beyond, "left the range of float32"), (undefined, "became NaN")) if names]
+    sentence = f"{' and '.join(clauses)} at step {history.diverged_at}."
+    return sentence[0].upper() + sentence[1:]

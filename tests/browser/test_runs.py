@@ -38,11 +38,11 @@ def test_a_run_from_click_through_growing_curves_to_the_verdict(visit: Visit) ->
     expect(page.lines()).to_have_count(1)
     early = page.lines().get_attribute("d")
     expect(page.lines()).not_to_have_attribute("d", early or "")
-    expect(page.card()).to_contain_text("Final loss")
+    expect(page.card()).to_contain_text("mean of the last")
     expect(page.button("Cancel")).to_have_count(0)
     expect(page.button("Run Shortcut")).to_be_disabled()
     page.open(SHORT)
-    expect(page.card()).to_contain_text("Final loss")
+    expect(page.card()).to_contain_text("mean of the last")
     expect(page.lines()).to_have_count(1)
 
 
@@ -50,7 +50,7 @@ def test_ctrl_enter_runs(visit: Visit) -> None:
     page = visit(SHORT.replace("steps-5000", "steps-3"))
     expect(page.button("Run Shortcut")).to_be_enabled()
     page.page.keyboard.press("Control+Enter")
-    expect(page.card()).to_contain_text("Final loss")
+    expect(page.card()).to_contain_text("mean of the last")
 
 
 def test_a_reload_in_mid_run_and_a_second_viewer_lose_nothing_and_cancel_frees_the_cpu(visit: Visit, server: Server) -> None:

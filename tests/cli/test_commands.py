@@ -48,7 +48,7 @@ def test_a_run_is_written_in_full_and_kept(own_store: Path, tmp_path: Path, caps
     assert main.main([*shlex.split(command(config))[3:], "--csv", str(steps), "--layers-csv", str(layers)]) == 0
     out, err = capsys.readouterr()
     history = history_of(config)
-    assert "Final loss" in out
+    assert "mean of the last" in out
     assert err == ""  # no bar where there is no terminal
     pd.testing.assert_frame_equal(pd.read_csv(steps), step_frame({"Post-Norm · no warmup · final norm": history}), check_dtype=False)
     pd.testing.assert_frame_equal(pd.read_csv(layers), layer_frame({"Post-Norm · no warmup · final norm": history}), check_dtype=False)
@@ -93,6 +93,8 @@ def test_json_is_standard_and_complete(command: str, capsys: pytest.CaptureFixtu
     assert about["steps"] == len(history)
     assert about["diverged_at"] == history.diverged_at
     assert about["outcome"] == ("diverged" if command == DIVERGING else "stuck")
+    judged = [about["judged_loss"], about["judged_steps"]]
+    assert judged == ([None, len(history)] if command == DIVERGING else [pytest.approx(history["loss"].mean()), len(history)])
     assert about["final_loss"] == (None if command == DIVERGING else float(history["loss"][-1]))
     assert about["largest_gradient_norm"] == float(finite.max())
     assert about["largest_gradient_norm_step"] == int(finite.argmax()) + 1

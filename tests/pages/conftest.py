@@ -68,6 +68,11 @@ class Visit:
         return unescaped("\n".join([*said, *(bar.text for bar in main.get("progress"))]))
 
     @property
+    def helps(self) -> list[str]:
+        """What the texts outside of the sidebar say when they are pointed at."""
+        return [element.help for element in self.app.main.get("markdown") if element.help]
+
+    @property
     def refusals(self) -> list[str]:
         return [unescaped(error.value) for error in self.app.sidebar.error]
 

@@ -17,6 +17,7 @@ from core.jobs.queue import Jobs, JobsError, QueueFull
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.history import History
+from core.runs.outcome import RULE
 from core.runs.quantities import LAYERS, QUANTITIES
 from core.runs.settings import ConfigError
 from core.state.address import write_run
@@ -78,7 +79,7 @@ def test_a_run_on_its_way_has_a_phase_its_steps_the_time_left_and_curves_that_gr
     assert "Leaving the page or reloading it loses nothing" in page.text
     desk.finish(made_run(PRE))
     page.look()
-    assert "Final loss" in page.text
+    assert "mean of the last" in page.text
     assert "All runs shown are finished" in page.text
     assert len(drawn(page.charts[0])) == 20
 
@@ -170,7 +171,7 @@ def test_a_failed_run_says_why_and_can_be_started_again(visit: Visits, desk: Any
 def test_a_finished_run_that_could_not_be_written_is_shown_and_says_so(visit: Visits, desk: Any) -> None:
     desk.finish(made_run(PRE), says="The run could not be written to /runs: No space left on device. It is kept until the app stops.")
     page = visit(run1=write_run(PRE))
-    assert "Final loss" in page.text
+    assert "mean of the last" in page.text
     assert "No space left on device" in page.text
     assert len(page.charts) == 3
 
@@ -182,7 +183,7 @@ def test_a_diverged_run_is_a_result_and_marked_everywhere(visit: Visits, losses:
     last = len(losses) + 1
     for view, charts in {"curves": 3, "layers": len(LAYERS), "maps": 1, "downloads": 0}.items():
         page = visit(run1=write_run(PRE), view=view)
-        assert f"Loss or gradient became infinite or NaN at step {last}" in page.text
+        assert f"Loss {'became NaN' if np.isnan(value) else 'left the range of float32'} at step {last}" in page.text
         assert "Diverged" in page.text
         assert "All runs shown are finished" in page.text
         assert len(page.charts) == charts
@@ -196,11 +197,21 @@ def test_a_diverged_run_is_a_result_and_marked_everywhere(visit: Visits, losses:
 
 @pytest.mark.parametrize(
     ("losses", "word"),
-    [([0.01] * 20, "Learned"), ([GUESSING] * 20, "Stuck"), (list(np.linspace(GUESSING, 1, 20)), "Still learning")],
+    [
+        ([0.01] * 20, "Learned"),
+        (list(np.linspace(GUESSING, 1, 20)), "Still learning"),
+        ([1.0] * 20, "Plateau"),
+        ([GUESSING] * 20, "Stuck"),
+        ([251.0] * 20, "Worse than guessing"),
+        ([1.0] * 10 + [2.4] * 10, "Lost it"),
+        ([4.0, math.inf], "Diverged"),
+    ],
 )
 def test_a_card_has_the_outcome_in_a_word(visit: Visits, losses: list[float], word: str) -> None:
     store.save(made_run(PRE, loss_s=losses))
-    assert f"{word}]" in visit(run1=write_run(PRE)).text
+    page = visit(run1=write_run(PRE))
+    assert f"{word}]" in page.text
+    assert RULE in page.helps
 
 
 def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +224,7 @@ def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPa
         while page.key("cancel") and time.monotonic() < deadline:
             time.sleep(0.2)
             page.look()
-        assert "Final loss" in page.text
+        assert "mean of the last" in page.text
         assert "All runs shown are finished" in page.text
         run = store.load(PRE)
         assert run

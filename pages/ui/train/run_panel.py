@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -10,7 +11,7 @@ from core.jobs import estimate
 from core.jobs.queue import JobsError, QueueFull
 from core.runs.config import RunConfig
 from core.runs.labels import labels
-from core.runs.outcome import outcome, verdict
+from core.runs.outcome import RULE, Outcome, outcome, verdict
 from core.runs.presets import PRESETS
 from core.runs.settings import ConfigError
 from core.state.comparison import Comparison
@@ -20,10 +21,13 @@ from pages.ui.shared.state import change, comparison, viewer
 from pages.ui.shared.swatch import swatch
 from pages.ui.shared.verbatim import verbatim
 
-OUTCOMES = {  # badge colour and icon
+OUTCOMES: dict[Outcome, tuple[Any, str]] = {  # badge colour and icon
     "learned": ("green", ":material/check:"),
     "still learning": ("blue", ":material/trending_down:"),
+    "plateau": ("yellow", ":material/trending_flat:"),
     "stuck": ("orange", ":material/block:"),
+    "worse than guessing": ("orange", ":material/trending_up:"),
+    "lost it": ("orange", ":material/undo:"),
     "diverged": ("red", ":material/close:"),
 }
 
@@ -134,7 +138,8 @@ def state(entry: Result) -> None:
         task = TASKS[entry.config.task]
         ended = outcome(entry.run.history, task)
         colour, icon = OUTCOMES[ended]
-        st.markdown(f":{colour}-badge[{icon} {ended.capitalize()}] {verdict(entry.run.history, task)}")
+        st.badge(ended.capitalize(), icon=icon, color=colour, help=RULE)
+        st.markdown(verdict(entry.run.history, task))
         if entry.run.history.absent:
             titles = ", ".join(quantity.title.lower() for quantity in entry.run.history.absent)
             st.caption(f"Computed before the lab recorded: {titles}. **Run** records it.")
