@@ -89,7 +89,7 @@ def scales_text(blocks: Sequence[BlockSpec]) -> list[str]:
     if learned or set(gates) != {1.0}:
         clauses.append(f"what a branch writes is multiplied by {range_text(gates)}" + (", learned from there on" if learned else ""))
     if set(gains) - {1.0}:
-        clauses.append(f"the matrices of {join(list(matrices))} start {range_text(gains)} times as large")
+        clauses.append(f"the matrices of {join(list(matrices))} start {range_text(gains)} times as large as LeCun normal ones")
     return [f"{upper('; '.join(clauses))}."] if clauses else []
 
 

@@ -14,6 +14,7 @@ Outcome = Literal["learned", "still learning", "plateau", "stuck", "worse than g
 LEARNED, HALF_WAY, GUESSING, WORSE = 0.1, 0.5, 0.9, 1.1
 GIVEN_BACK = 1 / 3  # of what was gained: a run that gives back more has lost it
 FALL = 1 / 50  # of the loss: a line that falls less is flat
+BEYOND_CHANCE = 3  # standard errors of the line's slope
 LEAST_STEPS = 10  # that any mean or line is of, so that no single batch decides; a shorter run has fewer
 
 RULE = (
@@ -23,7 +24,7 @@ RULE = (
     "more than a third of what was gained is gone again, and the loss is not falling. "
     f"It is **worse than guessing** if the mean is more than {WORSE - 1:.0%} above guessing. "
     "It is **still learning** if its loss is falling: the straight line through the last third of the steps falls by more than "
-    "twice their scatter about it, and by more than a fiftieth of their mean. "
+    "a fiftieth of their mean, and by more than chance would let it: three standard errors of its slope. "
     f"Of the others, a run within {1 - GUESSING:.0%} of guessing is **stuck**, and one below is on a **plateau**. "
     "It has **diverged** if loss or gradient norm stopped being a finite number."
 )
@@ -62,13 +63,13 @@ def outcome(history: History, task: Task) -> Outcome:
 
 
 def falling(loss_s: np.ndarray) -> bool:
-    """Whether the straight line through the last third of the losses falls by more than twice their scatter about it, and visibly."""
+    """Whether the straight line through the last third of the losses falls: beyond chance, and far enough to be seen."""
     steps = window(len(loss_s), 3)
-    if steps < 3:  # a line through two points has no scatter
+    if steps < 3:  # a line through two points has no error
         return False
-    line_s = np.polynomial.Polynomial.fit(np.arange(steps), loss_s[-steps:], 1)(np.arange(steps))
-    fall = line_s[0] - line_s[-1]
-    return bool(fall > max(2 * (loss_s[-steps:] - line_s).std(), FALL * loss_s[-steps:].mean()))
+    last_s = loss_s[-steps:]
+    (slope, _), covariance = np.polyfit(np.arange(steps), last_s, 1, cov=True)
+    return bool(-slope > BEYOND_CHANCE * math.sqrt(covariance[0, 0]) and -slope * steps > FALL * last_s.mean())
 
 
 def window(steps: int, parts: int) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks import baseline
 from core.data_tasks import TASKS
 from core.engine import training
+from core.engine.devices import set_up_jax
 from core.engine.initialization import initial_parameters
 from core.runs.history import History
 from core.runs.outcome import outcome
@@ -51,6 +52,7 @@ PROGRAMS = {
 
 
 def main() -> None:
+    set_up_jax()  # before the article's own way uses JAX, which then has one device
     print("| program | perturbation | outcome | final loss | largest gradient norm | at step |\n|---|---|---|---|---|---|")
     histories: dict[str, list[History]] = {program: [] for program in PROGRAMS}
     for perturbation in range(1 + int(sys.argv[1] if len(sys.argv) > 1 else 12)):

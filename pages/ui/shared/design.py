@@ -15,7 +15,7 @@ SITES_HELP = (
     "**input**: what the branch reads. **inner**: inside the branch, before its output projection. **output**: what the branch writes. "
     "**outer**: the stream, after the addition, where it cuts the identity path."
 )
-GAIN_HELP = "What multiplies the initial values of the value, output and feed-forward matrices."
+GAIN_HELP = "What multiplies the initial values of the value, output and feed-forward matrices, which are LeCun normal without it."
 
 
 def design_parts(part: Callable[..., None]) -> None:
