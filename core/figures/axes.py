@@ -5,7 +5,7 @@ A run keeps one colour and one dash everywhere. Data are thinned to what a chart
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -21,9 +21,6 @@ DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 5], [12, 3], [1, 3], [7, 2, 
 LINE: dict[str, Any] = {"strokeWidth": 2, "strokeJoin": "round"}  # a mitred joint would stand out above a peak
 
 
-Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """A run on a chart."""
@@ -32,14 +29,31 @@ class Line:
     label: str
     history: History
     task: Task
+    steps: int = 0  # that it will have, while it is trained
+
+    @property
+    def last(self) -> int:
+        """The step that its axis reaches to."""
+        return max(self.steps, len(self.history))
 
 
-def ruler_at(data: pd.DataFrame, field: str, lines: Sequence[Line], name: str) -> tuple[alt.Chart, alt.Parameter]:
+class Mark(NamedTuple):
+    """What tells a run on a chart."""
+
+    slot: int
+    label: str
+
+
+def marks(lines: Sequence[Line]) -> tuple[Mark, ...]:
+    return tuple(Mark(line.slot, line.label) for line in lines)
+
+
+def ruler_at(table: str, field: str, marks: Sequence[Mark], name: str) -> tuple[alt.Chart, alt.Parameter]:
     """A rule that follows the pointer, with every run's exact value where it stands, and what selects its place."""
     hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=[field], empty=False)
-    tooltips = [alt.Tooltip(f"{field}:Q")] + [alt.Tooltip(f"{line.slot}:Q", title=line.label, format=".6~g") for line in lines]
+    tooltips = [alt.Tooltip(f"{field}:Q")] + [alt.Tooltip(f"{mark.slot}:Q", title=mark.label, format=".6~g") for mark in marks]
     ruler = (
-        alt.Chart(data)
+        alt.Chart(alt.NamedData(table))
         .transform_pivot("run", value="value", groupby=[field])
         .mark_rule(color="#7d858f", strokeWidth=1)
         .encode(x=f"{field}:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
@@ -74,33 +88,64 @@ def shown_values(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
 
 
-def whole(values: pd.Series) -> alt.Axis:
+def whole(first: int, last: int) -> alt.Axis:
     """An axis of whole numbers without a grid."""
-    span = int(values.max() - values.min()) if len(values) else 0
-    return alt.Axis(tickCount=min(max(span, 1), 9), grid=False)
+    return alt.Axis(tickCount=min(max(last - first, 1), 9), grid=False)
 
 
-def value_axis(unit: str, log: bool, values: pd.Series) -> alt.Y:
-    """The value's axis; a logarithmic one has its grid at powers of ten, and between them where it spans few."""
-    title = f"{unit} (log)" if log else unit
+def value_axis(unit: str, log: bool, table: str) -> alt.Y:
+    """The value's axis. Its format and its ticks are in a table that `axis_frame` makes, so that they may change with the values."""
+    axis = alt.Axis(
+        values=alt.ExprRef(f"pluck(slice(data('{table}'), 2), 'value')"), labelExpr=f"format(datum.value, data('{table}')[0].format)"
+    )
+    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(nice=False)
+    return alt.Y("value:Q").title(f"{unit} (log)" if log else unit).scale(scale).axis(axis)
+
+
+def ends(table: str, channel: str = "y") -> alt.Chart:
+    """A layer that shows nothing, and makes the scale of this channel reach over all values of a table."""
+    return alt.Chart(alt.NamedData(table)).mark_point(size=0, opacity=0, aria=False).encode(**{channel: "value:Q"})
+
+
+def axis_frame(values: np.ndarray, log: bool) -> pd.DataFrame:
+    """Columns value and format; the first two rows are the ends of the axis, the others its ticks.
+
+    A logarithmic axis has them at powers of ten, and between them where it spans few.
+    """
     finite = values[np.isfinite(values)]
     if not log:
         most = finite.max() * 1.1 if len(finite) else 1.0  # so that a line at the top is not cut in half
-        return alt.Y("value:Q").title(title).scale(domain=[0, most], nice=False).axis(format="~g", tickCount=3)
-    low, high = (np.log10(finite.min()), np.log10(finite.max())) if len(finite) else (0.0, 1.0)
-    digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
-    ticks = [digit * 10.0**power for power in range(int(np.floor(low)), int(np.ceil(high)) + 1) for digit in digits]
-    text = "~g" if low > -5 and high < 5 else "~e"
-    axis = alt.Axis(format=text, values=ticks) if high - low > 0.5 else alt.Axis(format=f".4{text}", tickCount=5)  # few of them lie in it
+        return with_ticks(0.0, most, even_ticks(0.0, most, 3), "~g")
+    if not len(finite):
+        return with_ticks(1.0, 10.0, np.zeros(0), "~g")
+    low, high = np.log10(finite.min()), np.log10(finite.max())
     margin = max(0.04 * (high - low), 0.01)
-    domain = [10 ** (low - margin), 10 ** (high + margin)]
-    return alt.Y("value:Q").title(title).scale(type="log", nice=False, domain=domain).axis(axis)
+    least, most = 10 ** (low - margin), 10 ** (high + margin)
+    text = "~g" if low > -5 and high < 5 else "~e"
+    if high - low <= 0.5:  # a power of ten may not lie in it
+        return with_ticks(least, most, even_ticks(least, most, 5), f".4{text}")
+    digits = [1] if high - low > 2.5 else [1, 2, 5] if high - low > 0.8 else range(1, 10)
+    ticks = [digit * 10.0**power for power in range(int(np.floor(low)) - 1, int(np.ceil(high)) + 1) for digit in digits]
+    return with_ticks(least, most, np.array(ticks), text)
 
 
-def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
+def with_ticks(least: float, most: float, ticks: np.ndarray, text: str) -> pd.DataFrame:
+    values = [least, most, *ticks[(ticks >= least) & (ticks <= most)]]
+    return pd.DataFrame({"value": values, "format": text})
+
+
+def even_ticks(least: float, most: float, about: int) -> np.ndarray:
+    """Multiples of 1, 2 or 5 times a power of ten, about as many as asked for."""
+    rough = (most - least) / about
+    power = 10 ** np.floor(np.log10(rough))
+    step = power * min((1, 2, 5, 10), key=lambda digit: abs(np.log(digit * power / rough)))
+    return np.arange(np.ceil(least / step), np.floor(most / step) + 1) * step
+
+
+def legend_of(marks: Sequence[Mark], legend: bool) -> alt.Legend | None:
     if not legend:
         return None
-    names = {str(line.slot): line.label for line in lines}
+    names = {str(mark.slot): mark.label for mark in marks}
     expression = " : ".join(f"datum.label == '{slot}' ? {label!r}" for slot, label in names.items()) + " : datum.label"
     return alt.Legend(
         orient="bottom",
@@ -114,13 +159,13 @@ def legend_of(lines: Sequence[Line], legend: bool) -> alt.Legend | None:
     )
 
 
-def colour(lines: Sequence[Line], legend: bool) -> alt.Color:
-    slots = [line.slot for line in lines]
+def colour(marks: Sequence[Mark], legend: bool) -> alt.Color:
+    slots = [mark.slot for mark in marks]
     scale = alt.Scale(domain=[str(slot) for slot in slots], range=[COLOURS[slot - 1] for slot in slots])
-    return alt.Color("run:N", scale=scale, legend=legend_of(lines, legend))
+    return alt.Color("run:N", scale=scale, legend=legend_of(marks, legend))
 
 
-def dash(lines: Sequence[Line], legend: bool) -> alt.StrokeDash:
-    slots = [line.slot for line in lines]
+def dash(marks: Sequence[Mark], legend: bool) -> alt.StrokeDash:
+    slots = [mark.slot for mark in marks]
     scale = alt.Scale(domain=[str(slot) for slot in slots], range=[DASHES[slot - 1] for slot in slots])
-    return alt.StrokeDash("run:N", scale=scale, legend=legend_of(lines, legend))
+    return alt.StrokeDash("run:N", scale=scale, legend=legend_of(marks, legend))

@@ -1,47 +1,96 @@
 """Quantities of a step against the step."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from core.data_tasks import TASKS
-from core.figures.axes import LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole, with_quantity
+from core.figures.axes import (
+    LINE,
+    Line,
+    Mark,
+    axis_frame,
+    colour,
+    dash,
+    ends,
+    marks,
+    ruler_at,
+    shown_values,
+    value_axis,
+    whole,
+    with_quantity,
+)
+from core.figures.figure import SPECS, Figure, Tables, made_once, stream
 from core.runs.history import History
 from core.runs.quantities import CURVES
 
 STEPS_SHOWN = 500  # on a curve
 
 
-def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: bool = False) -> alt.LayerChart | alt.FacetChart:
+def curve_chart(lines: Sequence[Line], name: str, height: int = 300, legend: bool = False, width: int | None = None) -> Figure:
     """A quantity of CURVES against the step. Hovering shows every run's exact value at the step."""
-    quantity = CURVES[name]
     lines = with_quantity(lines, name)
-    data = curve_frame(lines, name)
-    step = alt.X("step:Q").title("step").scale(nice=False).axis(whole(data.step))
-    levels = sorted({line.task.guessing for line in lines}) if name == "loss" else []
-    base = alt.Chart(data).encode(
-        step,
-        value_axis(quantity.unit, quantity.log, pd.concat([data.value, pd.Series(levels, dtype=float)])),
-        colour(lines, legend),
-        dash(lines, legend),
-    )
-    curves = base.mark_line(**LINE, invalid="break-paths-filter-domains", clip=True)
-    ruler, hover = ruler_at(data, "step", lines, name)
-    dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
-    layers = [curves, ruler, dots, *divergence(lines)]
-    if len(alone := without_neighbours(data)):
-        layers.append(base.mark_point(filled=True, size=30, opacity=1).properties(data=alone))
-    return alt.layer(*map(guessing, levels), *layers).properties(height=height, title=alt.Title(quantity.title, anchor="start"))
+    return Figure(curve_spec(name, marks(lines), last_step(lines), levels(lines, name), height, legend, width), curve_tables(lines, name))
 
 
-def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:
+def article_figure(histories: Mapping[str, History]) -> Figure:
     """Loss and gradient norm of the article's runs side by side on log axes, for a file."""
-    task = TASKS["progression"]
+    task, names = TASKS["progression"], ("loss", "gradient_norm")
     lines = [Line(slot, label, history, task) for slot, (label, history) in enumerate(histories.items(), 1)]
-    panels = [curve_chart(lines, name, legend=True).properties(width=430, height=320) for name in ("loss", "gradient_norm")]
-    return alt.hconcat(*panels).resolve_scale(color="shared", strokeDash="shared")
+    panels = [curve_layers(name, marks(lines), last_step(lines), levels(lines, name), 320, True, 430) for name in names]
+    beside = alt.hconcat(*panels).resolve_scale(color="shared", strokeDash="shared")
+    return Figure(beside.to_dict(), {table: data for name in names for table, data in curve_tables(lines, name).items()})
+
+
+def last_step(lines: Sequence[Line]) -> int:
+    return max((line.last for line in lines), default=1)
+
+
+def levels(lines: Sequence[Line], name: str) -> tuple[float, ...]:
+    """The losses of guessing."""
+    return tuple(sorted({line.task.guessing for line in lines})) if name == "loss" else ()
+
+
+@lru_cache(SPECS)
+def curve_spec(*look: Any) -> dict[str, Any]:
+    """What `curve_layers` draws, as Vega-Lite."""
+    return curve_layers(*look).to_dict()
+
+
+def curve_layers(
+    name: str, marks: tuple[Mark, ...], last: int, levels: tuple[float, ...], height: int, legend: bool, width: int | None
+) -> alt.LayerChart | alt.FacetChart:
+    """A chart whose layers name the tables of `curve_tables`."""
+    quantity = CURVES[name]
+    reach = alt.Scale(nice=False, domain=[1, last]) if last > 1 else alt.Scale(nice=False)
+    step = alt.X("step:Q").title("step").scale(reach).axis(whole(1, last))
+    value = value_axis(quantity.unit, quantity.log, f"{name}_axis")
+    base = alt.Chart(alt.NamedData(name)).encode(step, value, colour(marks, legend), dash(marks, legend))
+    curves = base.mark_line(**LINE, invalid="break-paths-filter-domains", clip=True)
+    ruler, hover = ruler_at(name, "step", marks, name)
+    dots = base.mark_point(filled=True, size=45, opacity=1).transform_filter(hover)
+    alone = base.mark_point(filled=True, size=30, opacity=1).properties(data=alt.NamedData(f"{name}_alone"))
+    layers = [*map(guessing, levels), ends(f"{name}_axis"), curves, ruler, dots, alone, *divergence(f"{name}_diverged", marks)]
+    size = {"height": height} | ({"width": width} if width else {})
+    return alt.layer(*layers).properties(title=alt.Title(quantity.title, anchor="start"), **size)
+
+
+@made_once("curves")
+def curve_tables(lines: Sequence[Line], name: str) -> Tables:
+    """The curves; of them the points that have no neighbour; what the axis has; and where runs diverged."""
+    data = curve_frame(lines, name)
+    diverged = [(str(line.slot), line.history.diverged_at, "✕ diverged") for line in lines if line.history.diverged_at]
+    frames = {
+        name: data,
+        f"{name}_alone": without_neighbours(data),
+        f"{name}_axis": axis_frame(np.append(data.value, levels(lines, name)), CURVES[name].log),
+        f"{name}_diverged": pd.DataFrame(diverged, columns=["run", "step", "name"]),
+    }
+    return {table: stream(frame) for table, frame in frames.items()}
 
 
 def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
@@ -83,23 +132,18 @@ def without_neighbours(data: pd.DataFrame) -> pd.DataFrame:
 
 def guessing(loss: float) -> alt.LayerChart | alt.FacetChart:
     """The loss of a model that has learned nothing, as a line with its name."""
-    at = alt.Chart(pd.DataFrame({"value": [loss], "name": [f"random guessing: {loss:.3f}"]}))
+    at = alt.Chart(alt.Data(values=[{"value": loss, "name": f"random guessing: {loss:.3f}"}]))
     rule = at.mark_rule(color="#7d858f", strokeDash=[2, 3]).encode(alt.Y("value:Q"))
     text = at.mark_text(color="#7d858f", align="right", dy=-8).encode(alt.Y("value:Q"), x=alt.value("width"), text="name:N")
     return alt.layer(rule, text)
 
 
-def divergence(lines: Sequence[Line]) -> list[alt.LayerChart | alt.FacetChart]:
-    """A mark at the step at which a run diverged."""
-    ends = [{"run": str(line.slot), "step": line.history.diverged_at, "name": "✕ diverged"} for line in lines if line.history.diverged_at]
-    if not ends:
-        return []
-    at = alt.Chart(pd.DataFrame(ends)).encode(
-        alt.X("step:Q"), colour(lines, legend=False), tooltip=[alt.Tooltip("step:Q", title="diverged at step")]
+def divergence(table: str, marks: Sequence[Mark]) -> tuple[alt.Chart, alt.Chart]:
+    """A rule and a word at each step at which a run diverged."""
+    at = alt.Chart(alt.NamedData(table)).encode(
+        alt.X("step:Q"), colour(marks, legend=False), tooltip=[alt.Tooltip("step:Q", title="diverged at step")]
     )
-    return [
-        alt.layer(
-            at.mark_rule(strokeDash=[3, 3], strokeWidth=1.5),
-            at.mark_text(align="left", dx=4, dy=8, fontWeight="bold").encode(y=alt.value(0), text="name:N"),
-        )
-    ]
+    return (
+        at.mark_rule(strokeDash=[3, 3], strokeWidth=1.5),
+        at.mark_text(align="left", dx=4, dy=8, fontWeight="bold").encode(y=alt.value(0), text="name:N"),
+    )

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from core import host
@@ -158,7 +158,7 @@ class RunConfig:
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:20]
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in SETTINGS}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -4,7 +4,8 @@ Shapes: S steps; L blocks. A quantity of a step is (S,), one of layers (S, L + 1
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,7 @@ class History:
     """The S steps of a run so far, row t - 1 for step t. A diverged run's last row is its first one that is not finite."""
 
     columns: Mapping[str, np.ndarray]  # by the quantity's name; those that the run's file is too old for are absent
+    serial: int = field(default_factory=count().__next__, init=False)  # tells this history from all others of the process
 
     @classmethod
     def empty(cls, layers: int) -> Self:

@@ -1,6 +1,7 @@
 """What runs are called beside each other: the placement, the warmup, and whatever else tells them apart."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from core.placement.design import DESIGN, is_design, placement_of
 from core.runs.config import SETTINGS, RunConfig
@@ -9,6 +10,11 @@ from core.runs.settings import Setting
 
 def labels(configs: Sequence[RunConfig]) -> list[str]:
     """A name for each run, unique among them; the article's three runs get the names that it published."""
+    return [*labels_of(tuple(configs))]
+
+
+@lru_cache(maxsize=512)  # every rerun of a page asks again
+def labels_of(configs: tuple[RunConfig, ...]) -> list[str]:
     names: list[str] = []
     for config in configs:
         warmup = f"{config.warmup_steps}-step warmup" if config.warmup_steps else "no warmup"

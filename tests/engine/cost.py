@@ -19,6 +19,7 @@ import pandas as pd
 from core.engine.group import compile_group, train_together
 from core.engine.training import Program, Training, compile_program
 from core.figures import images
+from core.figures.figure import Figure
 from core.runs.arithmetic import step_flops
 from core.runs.config import RunConfig
 
@@ -98,7 +99,7 @@ def table(data: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def plot(data: pd.DataFrame) -> alt.HConcatChart:
+def plot(data: pd.DataFrame) -> Figure:
     """Time and memory against the size, in multiples of the article's, on log-log axes."""
     article = data["field"].map({field: getattr(ARTICLE, field, 1) for field in SIZES})
     data = data.assign(times=data["size"] / article)
@@ -111,7 +112,7 @@ def plot(data: pd.DataFrame) -> alt.HConcatChart:
         )
         points = base.mark_point(filled=True, size=50, opacity=1).encode(alt.Shape("field:N").legend(None))
         panels.append(base.mark_line() + points)
-    return alt.hconcat(*panels)
+    return Figure(alt.hconcat(*panels).to_dict(), {})
 
 
 def main() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +17,9 @@ from made_run import made_history
 
 from core.data_tasks import TASKS
 from core.figures import images
-from core.figures.axes import COLOURS, DASHES, Chart, Line, unshown
+from core.figures.axes import COLOURS, DASHES, Line, unshown
 from core.figures.curves import STEPS_SHOWN, article_figure, curve_chart, curve_frame, kept_steps
+from core.figures.figure import Figure
 from core.figures.layers import layer_chart
 from core.figures.maps import CELLS_SHOWN, heat_map, heat_maps
 from core.figures.spectra import spectrum_chart
@@ -64,28 +67,30 @@ CASES = {
 }
 
 
-def chart_of(lines: list[Line], name: str) -> Chart:
+def chart_of(lines: list[Line], name: str) -> Figure:
     return curve_chart(lines, name) if name in CURVES else layer_chart(lines, name, step=5)
 
 
-def parts(chart: Any) -> Iterator[Any]:
-    yield chart
+def parts(spec: Any) -> Iterator[dict[str, Any]]:
+    """A specification and all that are in it."""
+    yield spec
     for name in ("layer", "hconcat", "vconcat"):
-        for child in getattr(chart, name, None) or []:
-            if hasattr(child, "to_dict"):
-                yield from parts(child)
+        for child in spec.get(name, []):
+            yield from parts(child)
 
 
-def frames(chart: Chart) -> list[pd.DataFrame]:
-    return [part.data for part in parts(chart) if isinstance(part.data, pd.DataFrame)]
+def frames(chart: Figure) -> dict[str, pd.DataFrame]:
+    return {name: pa.ipc.open_stream(table).read_pandas() for name, table in chart.tables.items()}
 
 
-def valid(chart: Chart) -> dict[str, Any]:
-    """The chart's specification, once it is known to be a legal one without any number that is not finite."""
-    specification: dict[str, Any] = chart.to_dict()  # which validates it
+def valid(chart: Figure) -> dict[str, Any]:
+    """The chart's specification, once it is known to be a legal one that has its tables, without any number that is not finite."""
+    specification = chart.whole()
+    alt.Chart.from_dict(specification)  # which validates it
     json.dumps(specification, allow_nan=False)
-    for frame in frames(chart):
+    for frame in frames(chart).values():
         assert not np.isinf(frame.select_dtypes("number")).any(axis=None)
+    assert {part["data"]["name"] for part in parts(specification) if "name" in part.get("data", {})} == set(chart.tables)
     return specification
 
 
@@ -101,7 +106,7 @@ def encodings(spec: Any, channel: str) -> Iterator[dict[str, Any]]:
             yield from encodings(child, channel)
 
 
-def descriptions(chart: Chart, mark: str) -> list[str]:
+def descriptions(chart: Figure, mark: str) -> list[str]:
     """What a drawn chart says of each of its marks: the same values as hovering over it."""
     svg = images.svg(chart)
     found = re.findall(rf'aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="{mark}"', svg)
@@ -120,7 +125,7 @@ def test_curves_and_layers_of_any_runs_are_valid_charts_of_finite_values_on_a_tr
         assert (y["scale"].get("type") == "log") == quantity.log
         assert ("(log)" in y["title"]) == quantity.log
     if quantity.log:
-        assert all((frame.value.dropna() > 0).all() for frame in frames(chart) if "value" in frame)
+        assert all((frame.value.dropna() > 0).all() for frame in frames(chart).values() if "value" in frame)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -129,7 +134,7 @@ def test_heat_maps_of_any_runs_are_valid_charts_of_finite_values_with_logarithmi
     maps = heat_maps(CASES[case], name)
     assert len(maps) == len(CASES[case])
     for chart in maps:
-        assert [colour["scale"]["type"] for colour in encodings(valid(chart), "color")] == ["log"]
+        assert [colour["scale"]["type"] for colour in encodings(valid(chart), "color") if "scale" in colour] == ["log"]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -141,7 +146,7 @@ def test_charts_for_files_are_valid_for_any_runs(case: str) -> None:
 @pytest.mark.parametrize("case", ["one run", "eight runs", "unequal lengths and depths", "diverged to nan"])
 def test_a_run_has_one_colour_and_one_dash_on_every_chart(case: str) -> None:
     for name in CURVES | LAYERS:
-        specification = chart_of(CASES[case], name).to_dict()
+        specification = chart_of(CASES[case], name).spec
         for channel, marks in (("color", COLOURS), ("strokeDash", DASHES)):
             found = [encoding["scale"] for encoding in encodings(specification, channel)]
             assert found
@@ -153,14 +158,14 @@ def test_a_run_has_one_colour_and_one_dash_on_every_chart(case: str) -> None:
 @pytest.mark.parametrize("name", ["gradient_norm", "stream_rms"])
 def test_a_line_reaches_no_further_than_its_values(name: str) -> None:
     """Where two steep lines meet, a mitred joint would stand out above them."""
-    marks = [part.mark for part in parts(chart_of(CASES["eight runs"], name)) if getattr(getattr(part, "mark", None), "type", "") == "line"]
+    marks = [part["mark"] for part in parts(chart_of(CASES["eight runs"], name).spec) if part.get("mark", {}).get("type") == "line"]
     assert marks
-    assert {mark.strokeJoin for mark in marks} == {"round"}
+    assert {mark["strokeJoin"] for mark in marks} == {"round"}
 
 
 def test_a_run_keeps_its_colour_when_another_one_is_hidden() -> None:
     hidden = [line for line in CASES["eight runs"] if line.slot != 2]
-    scale = next(encodings(curve_chart(hidden, "loss").to_dict(), "color"))["scale"]
+    scale = next(encodings(curve_chart(hidden, "loss").spec, "color"))["scale"]
     assert dict(zip(scale["domain"], scale["range"], strict=True)) == {str(line.slot): COLOURS[line.slot - 1] for line in hidden}
     assert len(set(COLOURS)) == len({tuple(dash) for dash in DASHES}) == 8
 
@@ -237,9 +242,7 @@ def test_the_step_of_divergence_is_marked_on_every_curve(step: int, value: float
     pair = [Line(3, "bad", diverged(step, value), TASK), Line(4, "good", made_up(20, 3), TASK)]
     for name in CURVES:
         chart = curve_chart(pair, name)
-        assert [frame.to_dict("records") for frame in frames(chart) if "run" in frame and "value" not in frame][:1] == [
-            [{"run": "3", "step": step, "name": "✕ diverged"}]
-        ]
+        assert frames(chart)[f"{name}_diverged"].to_dict("records") == [{"run": "3", "step": step, "name": "✕ diverged"}]
         assert "✕ diverged" in images.svg(chart)
     assert "✕ diverged" not in images.svg(curve_chart(pair[1:], "loss"))
 
@@ -248,27 +251,26 @@ def test_the_step_of_divergence_is_marked_on_every_curve(step: int, value: float
 def test_heat_maps_cover_every_step_and_layer_once_in_a_bounded_number_of_cells(case: str) -> None:
     drawn = CASES[case]
     for name in LAYERS:
-        maps = heat_maps(drawn, name)
-        assert len(maps) == len(drawn)
-        assert sum(len(chart.data) for chart in maps) <= max(CELLS_SHOWN, sum(line.history.layers + 1 for line in drawn))
-        for line, chart in zip(drawn, maps, strict=True):
+        maps = [frames(chart)[f"{name}_{line.slot}"] for line, chart in zip(drawn, heat_maps(drawn, name), strict=True)]
+        assert sum(map(len, maps)) <= max(CELLS_SHOWN, sum(line.history.layers + 1 for line in drawn))
+        for line, data in zip(drawn, maps, strict=True):
             values_sl = line.history[name]
             first = LAYERS[name].first_layer
-            stretches = chart.data[["step", "step_end"]].drop_duplicates()
+            stretches = data[["step", "step_end"]].drop_duplicates()
             assert stretches.step.iloc[0] == 1
             assert stretches.step_end.iloc[-1] == len(line.history) + 1
             np.testing.assert_array_equal(stretches.step.iloc[1:], stretches.step_end.iloc[:-1])
-            cells = chart.data.pivot(index="step", columns="layer", values="layer_end")  # which fails where a cell is there twice
+            cells = data.pivot(index="step", columns="layer", values="layer_end")  # which fails where a cell is there twice
             np.testing.assert_array_equal(cells, np.tile(np.arange(values_sl.shape[1]) + first + 1, (len(stretches), 1)))
             np.testing.assert_array_equal(cells.columns, np.arange(values_sl.shape[1]) + first)
             shown_sl = np.where(np.isfinite(values_sl), values_sl, 0).astype(np.float64)
-            greatest_l = chart.data.groupby("layer").value.max().fillna(0)
+            greatest_l = data.groupby("layer").value.max().fillna(0)
             np.testing.assert_array_equal(greatest_l, shown_sl.max(axis=0))
 
 
 def test_heat_maps_of_all_runs_share_one_colour_scale_over_all_values() -> None:
     drawn = CASES["unequal lengths and depths"]
-    domains = [next(encodings(chart.to_dict(), "color"))["scale"]["domain"] for chart in heat_maps(drawn, "update_ratio")]
+    domains = [frames(chart)["update_ratio_range"].value.tolist() for chart in heat_maps(drawn, "update_ratio")]
     values = np.concatenate([line.history["update_ratio"].ravel() for line in drawn])
     assert domains == [[values.min(), values.max()]] * 3
 
@@ -300,7 +302,7 @@ def test_a_legend_has_any_label_as_it_is(label: str) -> None:
 def test_the_article_s_figure_has_loss_and_gradient_norm_side_by_side_with_a_legend() -> None:
     histories = {"Pre-Norm": made_up(5, 2), "Post-Norm": diverged(4, np.nan)}
     figure = article_figure(histories)
-    specification = figure.to_dict()
+    specification = figure.spec
     assert [panel["title"]["text"] for panel in specification["hconcat"]] == ["Loss", "Gradient norm"]
     for panel in specification["hconcat"]:
         assert "log" in [y["scale"].get("type") for y in encodings(panel, "y") if "scale" in y]
@@ -313,7 +315,7 @@ def test_a_spectrum_shows_what_a_jacobian_keeps_of_each_direction() -> None:
     domain = spectrum_domain([before_d, after_d])
     assert domain == pytest.approx((1e-8, 10))
     chart = spectrum_chart(before_d, after_d, domain, "The whole stack")
-    shown = [row for rows in chart.to_dict()["datasets"].values() for row in rows if "rank" in row]
+    shown = chart.whole()["datasets"]["spectrum"]
     assert [row["rank"] for row in shown if row["when"] == "after training"] == [1, 2, 3, 4]  # below, rounding is all there is
     assert [row["value"] for row in shown if row["when"] == "before training"] == pytest.approx(list(before_d))
     assert "before training" in images.svg(chart)
@@ -324,7 +326,7 @@ def test_a_spectrum_shows_what_a_jacobian_keeps_of_each_direction() -> None:
 def test_the_spectrum_of_a_run_that_diverged_is_that_before_training() -> None:
     nothing_d = np.full(3, np.nan, np.float32)
     chart = spectrum_chart(np.ones(3, np.float32), nothing_d, spectrum_domain([nothing_d]), "The whole stack")
-    shown = [row for rows in chart.to_dict()["datasets"].values() for row in rows if "rank" in row]
+    shown = chart.whole()["datasets"]["spectrum"]
     assert {row["when"] for row in shown} == {"before training"}
     assert unshown_of_spectrum(np.ones(3), nothing_d) == "Not shown: those after training, which are no numbers."
     large_d = np.array([np.inf, 1, 1])

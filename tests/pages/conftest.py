@@ -15,6 +15,7 @@ from core.jobs.queue import Status
 from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.history import History
+from pages.ui.shared.results import stored_run
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -134,7 +135,7 @@ class Desk:
 def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A server that has just been started, with nothing computed."""
     monkeypatch.setenv("NORMLAB_CACHE", str(tmp_path / "runs"))
-    st.cache_data.clear()
+    stored_run.cache_clear()
     st.cache_resource.clear()
     yield
     st.cache_resource.clear()

@@ -19,6 +19,7 @@ from core.runs.presets import ARTICLE
 from core.state.address import write_run
 from core.state.pair import SIDES, Pair
 from pages.ui.identity_path import placements
+from pages.ui.shared.figure import figure
 from pages.ui.shared.results import Result, result
 from pages.ui.shared.swatch import legend
 from pages.ui.shared.verbatim import verbatim
@@ -166,7 +167,7 @@ def draw(title: str, spectrum: np.ndarray, domain: tuple[float, float], key: str
     """The chart of singular values (2, D), before and after training; `domain` is what its axis reaches over."""
     before_d, after_d = spectrum
     alt = f"{title}: singular values of the Jacobian by rank, before and after training."
-    st.altair_chart(spectrum_chart(before_d, after_d, domain, title), width="stretch", key=f"spectrum_{key}", alt=alt)
+    figure(spectrum_chart(before_d, after_d, domain, title), f"spectrum_{key}", alt)
 
 
 def median_text(spectrum: np.ndarray) -> str:

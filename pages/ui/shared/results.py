@@ -1,6 +1,7 @@
 """Where a run stands: finished and known, on its way, or not asked for yet."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import streamlit as st
 
@@ -87,7 +88,7 @@ def running(entries: list[Result]) -> list[RunConfig]:
     return [entry.config for entry in entries if entry.running] + strays()
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@lru_cache(maxsize=64)
 def stored_run(config: RunConfig) -> Run:
     """The finished run. Raises LookupError, which is not cached, where there is none yet, or one that has not recorded all."""
     run = store.load(config)
@@ -100,7 +101,7 @@ def lines(shown: list[Result]) -> list[Line]:
     """What the charts draw: the runs that are not hidden and have something to show."""
     hidden = comparison().hidden
     return [
-        Line(entry.slot, entry.label, entry.history, TASKS[entry.config.task])
+        Line(entry.slot, entry.label, entry.history, TASKS[entry.config.task], entry.config.steps if entry.running else 0)
         for entry in shown
         if entry.slot not in hidden and entry.history
     ]

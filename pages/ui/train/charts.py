@@ -8,8 +8,10 @@ import streamlit as st
 
 from core.figures import axes, curves, layers, maps
 from core.figures.axes import Line
+from core.figures.figure import Figure
 from core.runs.quantities import CURVES, LAYERS, Quantity
 from core.state.comparison import VIEWS
+from pages.ui.shared.figure import figure
 from pages.ui.shared.results import Result, lines
 from pages.ui.shared.state import change, comparison
 from pages.ui.shared.swatch import legend
@@ -62,11 +64,11 @@ def curve(shown: list[Line], quantity: Quantity, height: int) -> None:
     chart(shown, quantity, "against the step", lambda: curves.curve_chart(shown, quantity.name, height))
 
 
-def chart(shown: list[Line], quantity: Quantity, against: str, make: Callable[[], axes.Chart]) -> None:
+def chart(shown: list[Line], quantity: Quantity, against: str, make: Callable[[], Figure]) -> None:
     """A quantity's chart, what it shows, and what it cannot show."""
     if names := [line.label for line in axes.with_quantity(shown, quantity.name)]:
         alt = f"{quantity.title} {against}, one line per run: {', '.join(names)}."
-        st.altair_chart(make(), width="stretch", key=f"chart_{quantity.name}", alt=alt)
+        figure(make(), f"chart_{quantity.name}", alt)
     else:
         st.markdown(f"**{quantity.title}**")
     st.caption(" ".join([quantity.says, axes.unshown(shown, quantity.name)]))
@@ -83,7 +85,12 @@ def draw_layers(shown: list[Line]) -> None:
 
 
 def layer_chart(shown: list[Line], quantity: Quantity, step: int) -> None:
-    chart(shown, quantity, f"by layer at step {step}", lambda: layers.layer_chart(shown, quantity.name, step))
+    chart(
+        shown,
+        quantity,
+        f"by layer at step {step}" if comparison().step else "by layer at the last step",
+        lambda: layers.layer_chart(shown, quantity.name, step),
+    )
 
 
 def take_step(last: int) -> None:
@@ -99,4 +106,4 @@ def draw_maps(shown: list[Line]) -> None:
     quantity = LAYERS[name]
     st.caption(" ".join([quantity.says, "One colour scale for all runs.", axes.unshown(shown, name)]))
     for line, heat_map in zip(axes.with_quantity(shown, name), maps.heat_maps(shown, name), strict=True):
-        st.altair_chart(heat_map, width="stretch", key=f"map_{line.slot}", alt=f"{quantity.title} of {line.label} over steps and layers.")
+        figure(heat_map, f"map_{line.slot}", f"{quantity.title} of {line.label} over steps and layers.")

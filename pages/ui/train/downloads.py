@@ -10,6 +10,7 @@ import streamlit as st
 from core.cli.command import command
 from core.figures import axes, curves, images, layers, maps
 from core.figures.axes import Line
+from core.figures.figure import Figure
 from core.runs.config import RunConfig
 from core.runs.frames import layer_frame, step_frame, write_csv
 from core.runs.history import History
@@ -53,17 +54,17 @@ def files_of(entry: Result) -> None:
     st.code(command(entry.config), language="bash", wrap_lines=True)
 
 
-def picture(title: str, name: str, make: Callable[[], axes.Chart]) -> None:
+def picture(title: str, name: str, make: Callable[[], Figure]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(title, width=230)
         button("PNG", lambda: images.png(make()), f"{name}.png", "image/png", name)
         button("SVG", lambda: images.svg(make()), f"{name}.svg", "image/svg+xml", name)
 
 
-def export_chart(shown: list[Line], name: str, step: int | None) -> axes.Chart:
+def export_chart(shown: list[Line], name: str, step: int | None) -> Figure:
     if name in CURVES:
-        return curves.curve_chart(shown, name, legend=True).properties(width=640)
-    return layers.layer_chart(shown, name, step or max(len(line.history) for line in shown), legend=True).properties(width=640)
+        return curves.curve_chart(shown, name, legend=True, width=640)
+    return layers.layer_chart(shown, name, step or max(len(line.history) for line in shown), legend=True, width=640)
 
 
 def csv(frame: Callable[..., pd.DataFrame], histories: dict[str, History]) -> str:
