@@ -23,7 +23,7 @@ FLOORS: list[set[str]] = [  # of the house, from the ground floor, 0, up: a part
     {"pages.ui.shared"},
     {"pages.ui.train", "pages.ui.identity_path"},
     {"pages.lab", "pages.theory"},
-    {"app"},
+    {"pages.router", "app"},
 ]
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
 SOURCES = [ROOT / "app.py", *(path for top in ("core", "pages", "benchmarks") for path in (ROOT / top).rglob("*.py"))]
@@ -33,7 +33,7 @@ CORE = [module for module in MODULES if module.split(".")[0] == "core"]
 JAX = ("jax", "flax", "optax")
 # Library: the parts that may import it.
 MAY_IMPORT = {
-    "streamlit": {"pages.ui.shared", "pages.ui.train", "pages.ui.identity_path", "pages.lab", "pages.theory", "app"},
+    "streamlit": {"pages.ui.shared", "pages.ui.train", "pages.ui.identity_path", "pages.lab", "pages.theory", "pages.router", "app"},
     "altair": {"core.figures"},
     "torch": {"benchmarks"},
     **{library: {"core.engine", "benchmarks"} for library in JAX},
@@ -153,4 +153,4 @@ def test_pages_reach_engine_and_jobs_by_way_of_ui(module: str) -> None:
 
 
 def test_pages_lie_in_folders_so_that_streamlit_does_not_find_them_by_itself() -> None:
-    assert [path.name for path in (ROOT / "pages").glob("*.py")] == ["__init__.py"]
+    assert [path.name for path in (ROOT / "pages").glob("*.py")] == ["__init__.py", "router.py"]

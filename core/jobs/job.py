@@ -10,7 +10,7 @@ from core.runs.file import Run
 from core.runs.history import History
 
 Phase = Literal["waiting", "compiling", "training", "finished", "cancelled", "failed"]
-WATCHING_SECONDS = 4.0  # who asked for a run's status within them is watching it
+WATCHING_SECONDS = 12.0  # who asked for a run's status within them is watching it: more than twice as long as any page waits
 
 
 @dataclass(eq=False, slots=True)
@@ -46,11 +46,15 @@ class Job:
         return self.phase == "finished" and self.sentence != ""
 
     @property
+    def watchers(self) -> set[str]:
+        """The viewers who are watching it and have not cancelled it."""
+        now = monotonic()
+        return {viewer for viewer, asked in self.asked.items() if now - asked <= WATCHING_SECONDS} - self.left
+
+    @property
     def abandoned(self) -> bool:
         """Whether somebody cancelled it and nobody else is watching."""
-        now = monotonic()
-        others = (asked for viewer, asked in self.asked.items() if viewer not in self.left)
-        return bool(self.left) and not any(now - asked <= WATCHING_SECONDS for asked in others)
+        return bool(self.left) and not self.watchers
 
     @property
     def seconds_left(self) -> float:

@@ -112,6 +112,11 @@ class Jobs:
             self._stop_abandoned()
             return job.ended
 
+    def watchers(self) -> int:
+        """How many viewers are watching a run on its way."""
+        with self._lock:
+            return len({viewer for job in self._jobs.values() if not job.ended for viewer in job.watchers})
+
     def result(self, config: RunConfig) -> Run | None:
         """The finished run, also where the store did not take it."""
         with self._lock:

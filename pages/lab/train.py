@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.ui.shared import polling
 from pages.ui.shared.results import results, running
 from pages.ui.shared.state import comparison, keep, read_address, write_address
 from pages.ui.train import charts, controls, run_panel
@@ -17,18 +18,17 @@ st.markdown(
 )
 
 drawn = comparison()
-busy = bool(running(results()))
+every = polling.seconds(results(), None)
 
 
-@st.fragment(run_every=1.0 if busy else None)
+@st.fragment(run_every=every)
 def panel() -> None:
     current = results()
-    on_the_way = running(current)
-    if comparison() is not drawn or busy != bool(on_the_way):  # the sidebar must follow, or the polling end or begin
+    if comparison() is not drawn or polling.seconds(current, every) != every:  # the sidebar must follow, or the polling change
         keep()
         st.rerun()
     st.session_state.kept = False
-    run_panel.actions(current, on_the_way)
+    run_panel.actions(current, running(current), every)
     run_panel.cards(current)
     charts.charts(current)
 

@@ -59,7 +59,7 @@ def first_charts(repeats: int, cache: str) -> tuple[list[float], list[float]]:
 
 def switches(repeats: int) -> tuple[list[float], dict[str, int]]:
     """Seconds of the page's script after each change of the run that is looked at, and bytes of all charts by view."""
-    app = AppTest.from_file(ROOT / "app.py", default_timeout=60)
+    app = AppTest.from_file(ROOT / "pages" / "router.py", default_timeout=60)
     seconds, weights = [], {}
     for view in VIEWS:
         for config in ARTICLE * repeats:

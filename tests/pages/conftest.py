@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,14 +16,14 @@ from core.runs.file import Run
 from core.runs.history import History
 from pages.ui.shared.results import stored_run
 
-APP = Path(__file__).parents[2] / "app.py"
+ROUTER = Path(__file__).parents[2] / "pages" / "router.py"
 
 
 class Visit:
     """A session of the app. Everything that a visitor does is followed by a look for tracebacks."""
 
     def __init__(self, query: dict[str, str]) -> None:
-        self.app = AppTest.from_file(APP, default_timeout=60)
+        self.app = AppTest.from_file(ROUTER, default_timeout=60)
         self.app.query_params.update(query)
         self.look()
 
@@ -32,6 +31,7 @@ class Visit:
         """The page runs again, as when it polls."""
         self.app.run()
         assert [error.value for error in self.app.exception] == []
+        assert len(self.app.header) == 1  # a page has been drawn at all
 
     @property
     def address(self) -> dict[str, str]:
@@ -99,6 +99,7 @@ class Desk:
     cancelled: list[RunConfig] = field(default_factory=list)
     refusal: Exception | None = None
     watched_by_others: bool = False
+    watching: int = 1
     statuses: dict[RunConfig, Status] = field(default_factory=dict)
     runs: dict[RunConfig, Run] = field(default_factory=dict)
 
@@ -119,6 +120,9 @@ class Desk:
 
     def result(self, config: RunConfig) -> Run | None:
         return self.runs.get(config)
+
+    def watchers(self) -> int:
+        return self.watching
 
     def put(
         self, config: RunConfig, phase: Any, history: History | None = None, ahead: int = 0, left: float | None = None, says: str = ""
@@ -144,7 +148,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     stand_in = Desk()
-    monkeypatch.setattr("pages.ui.shared.results.shared", lambda: SimpleNamespace(jobs=stand_in))
+    monkeypatch.setattr("pages.ui.shared.results.JOBS", stand_in)
     return stand_in
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from made_run import made_run
 
@@ -16,7 +17,7 @@ from core.state.address import write_run
 from pages.ui.identity_path.placements import known_placement, known_run
 
 Visits = Callable[..., Any]
-PAGE = "pages/theory/identity_path.py"
+PAGE = "theory/identity_path.py"
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_the_comparison_is_there_when_its_visitor_comes_back(visit: Visits) -> N
     page = visit(run1="none~layers-2", run2="post~layers-3")
     page.app.switch_page(PAGE)
     page.go()
-    page.app.switch_page("pages/lab/train.py")
+    page.app.switch_page("lab/train.py")
     page.go()
     assert page.address == {"run1": "none~layers-2", "run2": "post~layers-3"}
 
@@ -163,7 +164,7 @@ def test_an_address_of_the_other_page_is_followed_after_this_one(visit: Visits) 
     page = visit(run1="none~layers-2")
     page.app.switch_page(PAGE)
     page.go()
-    page.app.switch_page("pages/lab/train.py")
+    page.app.switch_page("lab/train.py")
     page.go(run1="post~layers-3")
     assert page.address == {"run1": "post~layers-3"}
 
@@ -290,6 +291,7 @@ def test_a_stack_that_outgrows_numbers_spoils_nothing_beside_it(theory: Visits) 
     store.save(replace(made_run(config), singular_values=spectra))
     page = theory(right="peri")
     assert "come out at **a length too large to be written** before training" in page.text
-    domains = [json.loads(chart.spec)["layer"][1]["encoding"]["y"]["scale"]["domain"] for chart in page.charts[:2]]
+    axes = [{dataset.name: dataset.data.data for dataset in chart.datasets}["spectrum_axis"] for chart in page.charts[:2]]
+    domains = [pa.ipc.open_stream(axis).read_all()["value"].to_pylist()[:2] for axis in axes]
     assert domains[0] == domains[1]
     assert max(domains[0]) < 100

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,7 +215,7 @@ def test_a_card_has_the_outcome_in_a_word(visit: Visits, losses: list[float], wo
 
 def test_a_run_from_click_to_verdict(visit: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = Jobs()
-    monkeypatch.setattr("pages.ui.shared.results.shared", lambda: SimpleNamespace(jobs=jobs))
+    monkeypatch.setattr("pages.ui.shared.results.JOBS", jobs)
     try:
         page = visit(run1=write_run(PRE))
         page.click("run")

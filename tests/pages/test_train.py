@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FIRST_PAINT = """
 import sys
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("app.py", default_timeout=60).run()
+app = AppTest.from_file("pages/router.py", default_timeout=60).run()
 assert not app.exception
 assert [chart.proto.alt.split(" against")[0] for chart in app.get("vega_lite_chart")] == ["Loss", "Gradient norm", "Learning rate"]
 print(*sorted({"jax", "flax", "optax", "dask", "distributed"} & sys.modules.keys()))

@@ -54,7 +54,7 @@ def run_choice(pair: Pair, side: str, options: list[RunConfig], entry: Result, o
     if not entry.run:
         reason, action = reason_for_none(entry)
         query = {"run1": write_run(entry.config)}
-        st.page_link("pages/lab/train.py", label=f"{reason} **{action}**", icon=":material/play_arrow:", query_params=query)
+        st.page_link("lab/train.py", label=f"{reason} **{action}**", icon=":material/play_arrow:", query_params=query)
 
 
 def slider_steps(runs: list[Run | None]) -> list[int]:

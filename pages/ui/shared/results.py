@@ -17,20 +17,11 @@ from pages.ui.shared.state import comparison, viewer
 ON_THE_WAY = ("waiting", "compiling", "training")
 
 
-class Shared:
-    """Holds what all sessions share; Streamlit refuses to cache a Dask client, which Jobs holds, unless it is inside something."""
-
-    def __init__(self) -> None:
-        self.jobs = Jobs()
-
-
-@st.cache_resource(show_spinner=False)
-def shared() -> Shared:
-    return Shared()
+JOBS = Jobs()  # of this process, and of no session; a cache of Streamlit's would be emptied by any visitor who asks for that
 
 
 def jobs() -> Jobs:
-    return shared().jobs
+    return JOBS
 
 
 @dataclass(frozen=True, slots=True)

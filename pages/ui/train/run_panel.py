@@ -16,6 +16,7 @@ from core.runs.presets import PRESETS
 from core.runs.settings import ConfigError
 from core.state.comparison import Comparison
 from core.state.pair import Pair
+from pages.ui.shared import polling
 from pages.ui.shared.results import Result, jobs, own_runs
 from pages.ui.shared.state import change, comparison, viewer
 from pages.ui.shared.swatch import swatch
@@ -32,7 +33,7 @@ OUTCOMES: dict[Outcome, tuple[Any, str]] = {  # badge colour and icon
 }
 
 
-def actions(results: list[Result], on_the_way: list[RunConfig]) -> None:
+def actions(results: list[Result], on_the_way: list[RunConfig], every: float | None) -> None:
     """Run or Cancel, what it will take, and how to bring in other runs."""
     missing = [entry for entry in results if entry.missing]
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -59,14 +60,14 @@ def actions(results: list[Result], on_the_way: list[RunConfig]) -> None:
             key="preset",
             on_click=preset,
         )
-        st.markdown(outlook(missing, on_the_way), width="content")
+        st.markdown(outlook(missing, on_the_way, every), width="content")
     going_on = [config for config in st.session_state.get("left", []) if config in on_the_way]
     notices = [f"{label} goes on until nobody else watches it." for label in labels(going_on)]
     if sentences := [*st.session_state.notices, *st.session_state.get("faults", []), *notices]:
         st.warning("  \n".join(map(verbatim, sentences)), icon=":material/info:")
 
 
-def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
+def outlook(missing: list[Result], on_the_way: list[RunConfig], every: float | None) -> str:
     """What pressing Run will take here, or that there is nothing to run."""
     if missing:
         configs = {entry.config: entry.run for entry in missing}
@@ -76,6 +77,8 @@ def outlook(missing: list[Result], on_the_way: list[RunConfig]) -> str:
         return f":gray[{amount} {state}{'' if math.isnan(seconds) else f': about {duration(seconds)} here'}.]"
     if set(on_the_way) - set(comparison().runs.values()):
         return ":gray[A run that you started and then changed or removed is still being computed.]"
+    if on_the_way and every and every > polling.OLD:
+        return f":gray[Many are watching, so what is shown may be {every:.0f} s old.]"
     if on_the_way:
         return ":gray[Leaving the page or reloading it loses nothing.]"
     return ":gray[All runs shown are finished. Change a setting to train a new one.]"
@@ -144,7 +147,7 @@ def state(entry: Result) -> None:
             titles = ", ".join(quantity.title.lower() for quantity in entry.run.history.absent)
             st.caption(f"Computed before the lab recorded: {titles}. **Run** records it.")
         query = Pair.of(entry.config).to_query()
-        st.page_link("pages/theory/identity_path.py", label="Its backward signal", icon=":material/timeline:", query_params=query)
+        st.page_link("theory/identity_path.py", label="Its backward signal", icon=":material/timeline:", query_params=query)
     elif status is None:
         st.markdown(":gray-badge[:material/hourglass_empty: Not computed yet] Press **Run** to train it.")
     else:

@@ -1,0 +1,48 @@
+"""What the server does when it starts and when it ends."""
+
+import asyncio
+import contextlib
+import gc
+import importlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from pages.ui.shared.results import jobs
+
+PAGES = Path(__file__).parents[2]
+CLOSE_SECONDS = 15  # for which the end of the server waits for what computes runs
+COLLECT_SECONDS = 30
+
+
+@asynccontextmanager
+async def lifespan(app: Any) -> AsyncIterator[None]:
+    """Imports what all pages need before the first visitor comes, keeps memory in order, and stops the runs at the end."""
+    import_pages()
+    gc.collect()
+    gc.freeze()  # what is imported stays, so no collection has to look at it
+    collecting = asyncio.create_task(collect())
+    yield
+    collecting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await collecting
+    await asyncio.to_thread(jobs().close, CLOSE_SECONDS)
+
+
+def import_pages() -> None:
+    """All that the pages import, except what they load in functions."""
+    for name in modules():
+        importlib.import_module(name)
+
+
+def modules() -> Iterator[str]:
+    for path in sorted((PAGES / "ui").rglob("*.py")):
+        yield ".".join(path.relative_to(PAGES.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+async def collect() -> None:
+    """Streamlit would collect after every rerun of every session (`runner.postScriptGC`), 80 ms each (docs/hosting.md)."""
+    while True:
+        await asyncio.sleep(COLLECT_SECONDS)
+        gc.collect()

@@ -1,0 +1,43 @@
+"""What the server does when it starts and when it ends."""
+
+import asyncio
+import gc
+import sys
+
+import pytest
+
+import app
+from pages.ui.shared import lifespan
+from pages.ui.shared.results import JOBS
+
+
+def test_the_server_has_imported_its_pages_and_frozen_them_before_anybody_comes_and_ends_its_runs_at_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[float] = []
+    monkeypatch.setattr(JOBS, "close", ended.append)
+
+    async def live() -> int:
+        async with lifespan.lifespan(app.app):
+            assert {"pages.ui.train.charts", "pages.ui.identity_path.drawing", "altair"} <= sys.modules.keys()
+            assert ended == []
+            return gc.get_freeze_count()
+
+    try:
+        assert asyncio.run(live()) > 100_000
+    finally:
+        gc.unfreeze()
+    assert ended == [lifespan.CLOSE_SECONDS]
+
+
+def test_memory_is_collected_on_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr(lifespan, "COLLECT_SECONDS", 0.01)
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
+
+    async def wait() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(lifespan.collect(), 0.2)
+
+    asyncio.run(wait())
+    assert len(collected) > 3
