@@ -17,6 +17,7 @@ from core.figures.axes import Line
 
 SPECS = 256  # specifications that are kept; each weighs some kilobytes
 Tables = dict[str, bytes]  # Arrow streams, by name
+KEEPING = threading.Condition()  # who waits for tables that another is making
 KEPT: LRUCache[Any, Tables] = LRUCache(64 * 2**20, getsizeof=lambda tables: sum(map(len, tables.values())))
 
 
@@ -41,7 +42,7 @@ def stream(frame: pd.DataFrame) -> bytes:
 
 def made_once(what: str) -> Callable[[Callable[..., Tables]], Callable[..., Tables]]:
     """Decorates what makes tables of (lines, *more): the same runs with the same steps have the same tables, whoever asks."""
-    return cached(KEPT, key=partial(identity, what), condition=threading.Condition())
+    return cached(KEPT, key=partial(identity, what), condition=KEEPING)
 
 
 def identity(what: str, lines: Sequence[Line], *more: Any) -> tuple[Any, ...]:

@@ -6,9 +6,10 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
+from cachetools import cached
 
 from core.figures.axes import COLOURS, DASHES, LINE, axis_frame, ends, value_axis, whole
-from core.figures.figure import SPECS, Figure, stream
+from core.figures.figure import KEEPING, KEPT, SPECS, Figure, Tables, stream
 from core.lenses.spectra import NIL, WHEN
 
 SLOTS = dict(zip(WHEN, (8, 1), strict=True))  # whose colour and dash they have
@@ -16,14 +17,22 @@ SLOTS = dict(zip(WHEN, (8, 1), strict=True))  # whose colour and dash they have
 
 def spectrum_chart(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[float, float], title: str, height: int = 280) -> Figure:
     """A Jacobian's singular values against their rank, at the times of WHEN, on a log axis from the least to the greatest of `domain`."""
+    return Figure(spectrum_spec(title, len(before_d), height), spectrum_tables(before_d, after_d, domain))
+
+
+def same_spectrum(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[float, float]) -> tuple[Any, ...]:
+    return "spectrum", before_d.tobytes(), after_d.tobytes(), domain
+
+
+@cached(KEPT, key=same_spectrum, condition=KEEPING)
+def spectrum_tables(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[float, float]) -> Tables:
     values = zip(WHEN, (before_d, after_d), strict=True)
     frames = [
         pd.DataFrame({"when": when, "rank": np.arange(1, len(value_d) + 1), "value": value_d.astype(float)}) for when, value_d in values
     ]
     data = pd.concat(frames)
     data = data[(data.value >= NIL) & np.isfinite(data.value)]
-    tables = {"spectrum": stream(data), "spectrum_axis": stream(axis_frame(np.array(domain), log=True))}
-    return Figure(spectrum_spec(title, len(before_d), height), tables)
+    return {"spectrum": stream(data), "spectrum_axis": stream(axis_frame(np.array(domain), log=True))}
 
 
 @lru_cache(SPECS)

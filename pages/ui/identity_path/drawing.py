@@ -1,5 +1,6 @@
 """Two placements' blocks as drawings and equations that light up together and slide into each other, without asking the server."""
 
+from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any, get_args
@@ -37,7 +38,7 @@ def compare(pair: Pair, entries: list[Result], steps: list[int]) -> None:
     names = dict(zip(known, labels(known), strict=True))
     data = {
         "sides": [
-            side(placement, pair)
+            side(placement, pair.drawn, pair.layers)
             | {"measured": measurements(placement, pair, entry.run, names.get(entry.config, ""), steps)}
             | {"missing": reason_for_none(entry), "train": write_run(entry.config)}
             for placement, entry in zip(pair.placements, entries, strict=True)
@@ -62,9 +63,9 @@ def hear() -> None:
         placements.show({name: said[name] for name in ("view", "slide", "block", "step") if name in said})
 
 
-def side(placement: Placement, pair: Pair) -> dict[str, Any]:
+@lru_cache(maxsize=256)  # shared by all sessions
+def side(placement: Placement, layer: int, layers: int) -> dict[str, Any]:
     """What is shown of a placement: one block and the stack in both views, and the equations of all blocks."""
-    layer, layers = pair.drawn, pair.layers
     segments = equations(placement, layers)
     return {
         "title": escape(placement.title),

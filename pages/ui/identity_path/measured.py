@@ -1,9 +1,11 @@
 """What runs have measured of the two placements: where the backward signal came from, and what the Jacobians keep of it."""
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from cachetools import LRUCache, cached
 
 from core.drawing.diagram.block import block_svg
 from core.drawing.equations import number_latex
@@ -85,6 +87,11 @@ def shown_bands(pair: Pair, placement: Placement, run: Run | None, step: int) ->
     return bands(shares(ways_of(placement, pair, run), min(step, len(run.history)) - 1))
 
 
+def same_measurements(placement: Placement, pair: Pair, run: Run | None, name: str, steps: list[int]) -> tuple[Any, ...]:
+    return placement, pair.drawn, pair.layers, run and run.history.serial, name, *steps
+
+
+@cached(LRUCache(64), key=same_measurements, lock=Lock())
 def measurements(placement: Placement, pair: Pair, run: Run | None, name: str, steps: list[int]) -> dict[str, Any] | None:
     """For the component: a drawing with bands, and for each way its share, in words too, and its norm at these steps."""
     if run is None:
