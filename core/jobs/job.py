@@ -10,7 +10,6 @@ from core.runs.file import Run
 from core.runs.history import History
 
 Phase = Literal["waiting", "compiling", "training", "finished", "cancelled", "failed"]
-WATCHING_SECONDS = 12.0  # who asked for a run's status within them is watching it: more than twice as long as any page waits
 
 
 @dataclass(eq=False, slots=True)
@@ -45,16 +44,14 @@ class Job:
         """Whether the run is finished and kept nowhere but here."""
         return self.phase == "finished" and self.sentence != ""
 
-    @property
-    def watchers(self) -> set[str]:
-        """The viewers who are watching it and have not cancelled it."""
+    def watchers(self, seconds: float) -> set[str]:
+        """The viewers who asked for its status within these seconds, and have not cancelled it."""
         now = monotonic()
-        return {viewer for viewer, asked in self.asked.items() if now - asked <= WATCHING_SECONDS} - self.left
+        return {viewer for viewer, asked in self.asked.items() if now - asked <= seconds} - self.left
 
-    @property
-    def abandoned(self) -> bool:
+    def abandoned(self, seconds: float) -> bool:
         """Whether somebody cancelled it and nobody else is watching."""
-        return bool(self.left) and not self.watchers
+        return bool(self.left) and not self.watchers(seconds)
 
     @property
     def seconds_left(self) -> float:

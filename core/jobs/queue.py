@@ -27,6 +27,9 @@ from core.runs.history import History
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
+TICKS = 20  # questions a second that viewers may ask, however many there are (docs/hosting.md)
+FASTEST, SLOWEST = 1.0, 5.0  # seconds between two questions of a viewer
+PAUSES = 4  # without a question, and a viewer is gone
 CLOSE_SECONDS = 120  # a compilation, or a step, cannot be interrupted
 EXIT_SECONDS = 15  # for which the end of the process waits for one
 log = logging.getLogger(__name__)
@@ -57,6 +60,7 @@ class Jobs:
         self._lock = threading.RLock()  # held for moments only: Dask's event loop waits for it, too
         self._connecting = threading.Lock()
         self._client: Any = None
+        self._watching_seconds = PAUSES * FASTEST  # who asked for a run's status within them is watching it
         self._slots = 1  # runs that are computed at the same time
 
     def submit(self, config: RunConfig, viewer: str) -> None:
@@ -112,10 +116,13 @@ class Jobs:
             self._stop_abandoned()
             return job.ended
 
-    def watchers(self) -> int:
-        """How many viewers are watching a run on its way."""
+    def pace(self) -> float:
+        """Seconds that a viewer of a run on its way is to wait until the next question, so that all together ask TICKS a second."""
         with self._lock:
-            return len({viewer for job in self._jobs.values() if not job.ended for viewer in job.watchers})
+            unfinished = [job for job in self._jobs.values() if not job.ended]
+            viewers = {viewer for job in unfinished for viewer in job.watchers(self._watching_seconds)}
+            self._watching_seconds = PAUSES * min(max(len(viewers) / TICKS, FASTEST), SLOWEST)
+            return self._watching_seconds / PAUSES
 
     def result(self, config: RunConfig) -> Run | None:
         """The finished run, also where the store did not take it."""
@@ -166,7 +173,7 @@ class Jobs:
 
     def _stop_abandoned(self) -> None:
         for job in self._jobs.values():
-            if not job.ended and job.abandoned:
+            if not job.ended and job.abandoned(self._watching_seconds):
                 job.end("cancelled")
         self._forget()
 

@@ -36,8 +36,11 @@ def test_a_run_from_click_through_growing_curves_to_the_verdict(visit: Visit) ->
     page.button("Run Shortcut").click()
     expect(page.card()).to_contain_text(STEP)
     expect(page.lines()).to_have_count(1)
+    page.page.evaluate("document.querySelectorAll('svg.marks').forEach(chart => { chart.seen = true })")
     early = page.lines().get_attribute("d")
     expect(page.lines()).not_to_have_attribute("d", early or "")
+    kept = page.page.evaluate("[...document.querySelectorAll('svg.marks')].map(chart => chart.seen === true)")
+    assert kept == [True] * 3, "a chart that is drawn anew flickers"
     expect(page.card()).to_contain_text("mean of the last")
     expect(page.button("Cancel")).to_have_count(0)
     expect(page.button("Run Shortcut")).to_be_disabled()

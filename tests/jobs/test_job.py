@@ -71,12 +71,12 @@ def test_it_is_abandoned_when_all_who_watch_have_cancelled(submitted: Job, monke
     submitted.join("ann")
     submitted.join("bob")
     now = 100.0
-    assert not submitted.abandoned  # nobody has cancelled: it goes on without viewers
+    assert not submitted.abandoned(4)  # nobody has cancelled: it goes on without viewers
     submitted.watch("bob")
     submitted.left.add("ann")
-    assert not submitted.abandoned
+    assert not submitted.abandoned(4)
     submitted.watch("ann")
     submitted.left.add("bob")
-    assert submitted.abandoned
+    assert submitted.abandoned(4)
     submitted.join("ann")
-    assert not submitted.abandoned
+    assert not submitted.abandoned(4)

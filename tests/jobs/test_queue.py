@@ -20,7 +20,7 @@ from made_run import assert_equal, made_history
 from core.engine.training import Training, compile_program
 from core.jobs import estimate, job, worker
 from core.jobs.cluster import LOCAL
-from core.jobs.queue import KEPT, Jobs, JobsError, QueueFull, Status, max_queue
+from core.jobs.queue import FASTEST, KEPT, PAUSES, SLOWEST, TICKS, Jobs, JobsError, QueueFull, Status, max_queue
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.history import History
@@ -187,7 +187,7 @@ def test_a_cancelled_run_stops_when_the_last_viewer_has_gone(queue: Jobs, gate: 
     queue.submit(config, "ann")
     queue.status(config, "bob")
     assert not queue.cancel(config, "ann")
-    now += job.WATCHING_SECONDS
+    now += PAUSES * FASTEST
     gate.open(1)
     until(lambda: len(status(queue, config).history) == 1)
     assert queue.status(config, "ann").phase == "training"  # and her asking does not count: she has left
@@ -195,6 +195,18 @@ def test_a_cancelled_run_stops_when_the_last_viewer_has_gone(queue: Jobs, gate: 
     until(lambda: gate.open(1) or gate.left)  # without anybody asking for its status
     assert gate.done < config.steps
     assert status(queue, config).phase == "cancelled"
+
+
+@pytest.mark.parametrize(("viewers", "seconds"), [(1, FASTEST), (20, FASTEST), (40, 40 / TICKS), (80, 80 / TICKS), (1000, SLOWEST)])
+def test_the_more_watch_the_more_rarely_each_is_to_ask(queue: Jobs, gate: Gate, viewers: int, seconds: float) -> None:
+    config = fresh()
+    queue.submit(config, "0")
+    for viewer in range(viewers):
+        queue.status(config, str(viewer))
+    assert queue.pace() == pytest.approx(seconds)
+    gate.open()
+    end(queue, config)
+    assert queue.pace() == FASTEST, "nobody watches a run that has ended"
 
 
 def test_who_joins_again_has_not_left(queue: Jobs, gate: Gate) -> None:

@@ -99,7 +99,7 @@ class Desk:
     cancelled: list[RunConfig] = field(default_factory=list)
     refusal: Exception | None = None
     watched_by_others: bool = False
-    watching: int = 1
+    fitting: float = 1.0
     statuses: dict[RunConfig, Status] = field(default_factory=dict)
     runs: dict[RunConfig, Run] = field(default_factory=dict)
 
@@ -121,8 +121,8 @@ class Desk:
     def result(self, config: RunConfig) -> Run | None:
         return self.runs.get(config)
 
-    def watchers(self) -> int:
-        return self.watching
+    def pace(self) -> float:
+        return self.fitting
 
     def put(
         self, config: RunConfig, phase: Any, history: History | None = None, ahead: int = 0, left: float | None = None, says: str = ""

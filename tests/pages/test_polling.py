@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_run import made_run
 
-from core.jobs.job import WATCHING_SECONDS
+from core.jobs.queue import PAUSES
 from core.runs import store
 from core.runs.config import RunConfig
 from core.state.address import write_run
@@ -25,24 +25,17 @@ def entries(desk: Desk, phase: str = "training") -> list[Result]:
     return [Result(1, "Pre-Norm", PRE, None, desk.status(PRE, None))]
 
 
-@pytest.mark.parametrize(("watching", "seconds"), [(1, 1), (5, 1), (20, 1), (40, 2), (80, 4), (1000, 5)])
-def test_the_more_watch_the_more_rarely_each_page_asks(desk: Desk, monkeypatch: pytest.MonkeyPatch, watching: int, seconds: float) -> None:
-    monkeypatch.setattr("pages.ui.shared.polling.running", lambda entries: [PRE])
-    desk.watching = watching
-    assert polling.seconds(entries(desk), None) == pytest.approx(seconds)
-
-
-@given(before=st.floats(1, 5), watching=st.integers(0, 200))
-def test_a_page_keeps_its_pace_until_it_no_longer_fits(before: float, watching: int) -> None:
+@given(before=st.floats(1, 5), fitting=st.floats(1, 5))
+def test_a_page_keeps_its_pace_until_it_no_longer_fits(before: float, fitting: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        desk = Desk(watching=watching)
+        desk = Desk(fitting=fitting)
         patch.setattr("pages.ui.shared.results.JOBS", desk)
         patch.setattr("pages.ui.shared.polling.running", lambda entries: [PRE])
-        fitting, chosen = polling.seconds(entries(desk), None), polling.seconds(entries(desk), before)
-    assert fitting
+        assert polling.seconds(entries(desk), None) == fitting
+        chosen = polling.seconds(entries(desk), before)
     assert chosen in (before, fitting)
-    assert chosen / 1.5 <= fitting <= chosen * 1.5
-    assert 2 * chosen < WATCHING_SECONDS, "else who waits for the next answer would not count as watching"
+    assert chosen / 1.6 < fitting < chosen * 1.6
+    assert chosen < PAUSES * fitting, "else who waits for the next answer would not count as watching"
 
 
 def test_a_finished_comparison_asks_for_nothing_and_one_that_lacks_a_run_asks_now_and_then(
@@ -56,7 +49,7 @@ def test_a_finished_comparison_asks_for_nothing_and_one_that_lacks_a_run_asks_no
 def test_a_page_says_when_its_figures_are_old(visit: Visits, desk: Desk) -> None:
     page = visit(run1=write_run(PRE))
     desk.put(PRE, "training", made_run(PRE).history)
-    for desk.watching, said in ((5, False), (80, True)):
+    for desk.fitting, said in ((2.0, False), (4.0, True)):
         page.look()
         assert ("Many are watching, so what is shown may be 4 s old." in page.text) == said
 
