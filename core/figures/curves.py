@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from core.data_tasks import TASKS
-from core.figures.axes import LINE, Line, colour, dash, ruler_at, shown_values, value_axis, whole, with_quantity
+from core.figures.axes import LINE, Line, colour, dash, ruler_at, said, shown_values, value_axis, whole, with_quantity
 from core.runs.history import History
 from core.runs.quantities import CURVES
 
@@ -45,7 +45,7 @@ def article_figure(histories: Mapping[str, History]) -> alt.HConcatChart:
 
 
 def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
-    """Columns run, step, value: all runs at the same steps, so that hovering compares them."""
+    """Columns run, step, value, and said, the value in words: all runs at the same steps, so that hovering compares them."""
     log = CURVES[name].log
     columns = {str(line.slot): line.history[name].astype(np.float64) for line in lines}
     kept = kept_steps(list(columns.values()))
@@ -53,8 +53,9 @@ def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
     for run, value_s in columns.items():
         steps = kept[kept < len(value_s)]
         value = value_s[steps]
-        frames.append(pd.DataFrame({"run": run, "step": steps + 1, "value": shown_values(value) if log else value}))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"run": [], "step": [], "value": []})
+        words = [said(one) for one in value.tolist()]
+        frames.append(pd.DataFrame({"run": run, "step": steps + 1, "value": shown_values(value) if log else value, "said": words}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"run": [], "step": [], "value": [], "said": []})
 
 
 def kept_steps(columns: list[np.ndarray]) -> np.ndarray:
