@@ -22,6 +22,11 @@ def plain_text(value: Any) -> str:
     return str(value)
 
 
+def unfinite(value: float) -> str:
+    """What a recorded value is that is no finite number. An infinite one stands for an exact one that may be finite."""
+    return "not a number" if math.isnan(value) else "beyond float32"
+
+
 def shown(value: Any) -> str:
     if value is None:
         return "empty"

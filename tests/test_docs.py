@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from core.engine.block import EPSILON, Scales, block_of
+from core.engine.block import EPSILON, Scales, block_of, norm_name
 from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.model import embed
@@ -17,6 +17,7 @@ from core.placement.design import placement_of
 from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 from core.runs.outcome import RULE
+from tests.engine import restatement
 
 SAYS = " ".join((Path(__file__).parents[1] / "docs" / "runs.md").read_text().split())
 
@@ -84,6 +85,32 @@ def mean_over_deviation(config: RunConfig) -> float:
                 block, scales = jax.tree.map(lambda leaf, i=i: leaf[i], (stacked, Scales.of(segment)))
                 x_nd, _ = block_of(config, structure).apply({"params": block}, x_nd, scales)
     return max(largest)
+
+
+def test_only_no_norm_starts_with_scores_at_which_rounding_decides() -> None:
+    """That it decides is measured in tests/placement/test_facts.py."""
+    assert "at 12 blocks its largest score is about 840,000, that of any other below 100" in SAYS
+    scores = {name: largest_score(RunConfig(placement=name, batch=24 if name == "none" else 2)) for name in PLACEMENTS}
+    assert scores.pop("none") == pytest.approx(840_000, rel=0.01)
+    assert 10 < max(scores.values()) < 100
+
+
+def largest_score(config: RunConfig) -> float:
+    """The largest size of any score of attention before the first step, from the equation in core/placement/record.py."""
+    parameters, largest = restatement.unrolled(initial_parameters(config)), 0.0
+    streams, _ = restatement.streams(config, parameters, next(batches(config)).tokens_bt)
+    for i, x_nd in enumerate(streams[:-1]):
+        spec, block = placement_of(config.placement).block(i + 1, config.layers), parameters[f"block_{i}"]
+        sites = spec.structure.attention
+        read_nd = restatement.norm(config.norm, block[norm_name("attention", sites, "input")], x_nd) if "input" in sites else x_nd
+        qkv_bte = restatement.dense(block["qkv"], spec.input_scale * read_nd).reshape(-1, config.length, 3 * config.width)
+        query_bthk, key_bthk = (part.reshape(*part.shape[:2], config.heads, -1) for part in np.split(qkv_bte, 3, axis=2)[:2])
+        if spec.structure.head_norms:  # then no score is larger than the root of the head's width
+            assert {"query", "key"} <= spec.structure.head_norms
+            continue
+        scores_bhts = np.einsum("bthk,bshk->bhts", query_bthk, key_bthk) / np.sqrt(query_bthk.shape[-1])
+        largest = max(largest, float(abs(np.tril(scores_bhts)).max()))
+    return largest
 
 
 def test_a_link_in_the_documents_leads_somewhere() -> None:

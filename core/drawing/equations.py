@@ -19,7 +19,6 @@ from core.placement.record import BlockSpec, Matrix, Placement, Site
 
 MATRICES = {"query": "W_Q", "key": "W_K", "value": "W_V", "attention_output": "W_O", "mlp_in": "W_1", "mlp_out": "W_2"}
 IDENTITY_PATH = r"\underbrace{I}_{\text{identity path}}"
-PROFILED = r"\omega^2 = \sum \operatorname{Var}\ \text{of all branches below, at first}"
 SCALES = {"alpha": r"\alpha", "input_scale": "s", "gate": "g"}
 
 Token = tuple[str, str | None]  # LaTeX, balanced in itself, and the part that it belongs to
@@ -243,9 +242,23 @@ def scale_lines(segment: list[BlockSpec]) -> list[str]:
     lines = [f"{vectors.get(field, symbol)} = {value}" for field, (symbol, value) in scales(segment).items()]
     if structure.head_gain:
         lines.append(r"G = I\ \text{at first}")
-    if structure.profiled:
-        lines.append(PROFILED)
-    return lines
+    return lines + (profiled_lines(*sublayers(segment)) if structure.profiled else [])
+
+
+def profiled_lines(attention: Sublayer, feed_forward: Sublayer) -> list[str]:
+    """What the learned factors of the stream start from, as core.engine.admin measures it."""
+    below_f, below_a = (
+        variance(one.stream, one.argument) + " + " + variance(one.branch, one.argument) for one in (attention, feed_forward)
+    )
+    return [
+        r"\omega_A = 1\ \text{at first in block 1}",
+        rf"\omega_A^2 = {below_a}\ \text{{of the block below, at first in every other}}",
+        rf"\omega_F^2 = {below_f}\ \text{{at first}}",
+    ]
+
+
+def variance(factors: list[Factor], argument: list[Token]) -> str:
+    return rf"\operatorname{{Var}}({latex(apply(factors, argument))})"
 
 
 def gain_lines(segment: list[BlockSpec]) -> list[str]:

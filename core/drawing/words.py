@@ -71,7 +71,10 @@ def structure_text(structure: Structure) -> str:
     if structure.block_skip:
         clauses.append("the block's input is added once more at its last addition")
     if structure.profiled:
-        clauses.append("the stream is multiplied by learned vectors, at first the standard deviation of all branches below")
+        clauses.append(
+            "the stream is multiplied by learned vectors, which start at one in the first sublayer, "
+            "and above it at the root of the summed variances of the stream and the branch in the sublayer below"
+        )
     return "; ".join(clauses)
 
 

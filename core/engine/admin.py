@@ -1,65 +1,65 @@
-"""The profiling pass of Admin (Liu et al. 2020, arXiv 2004.08249): how much each branch writes, before anything is trained."""
+"""The profiling pass of Admin (Liu et al. 2020, arXiv 2004.08249): what its streams are multiplied by before anything is trained.
+
+A sublayer adds its scaled stream, omega x, and what its branch writes, f. The first one's omega is 1, each other one's is the standard
+deviation that the sum of the sublayer below has where both are independent, as its authors' code takes it on the fly (Transformer-Clinic,
+fairseq/fairseq/modules/transformer_layer.py):
+
+    omega'^2 = Var(omega x) + Var(f),    over all numbers of the run's first batch, with the omegas found so far.
+"""
 
 from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from core.engine.block import Block, Scales, block_of
+from core.engine.block import SUBLAYERS, Block, Scales, block_of
 from core.engine.compilation import PROGRAMS
 from core.engine.feed import batches
 from core.engine.model import embed
 from core.placement.record import Stack
 from core.runs.config import RunConfig, program_shape
 
-BRANCHES = ("attention_output", "mlp_out")  # the modules whose output a branch writes, in the order in which they do
+Terms = tuple[jax.Array, jax.Array]  # what a sublayer adds: the scaled stream, and what its branch writes
 
 
 def set_stream_factors(config: RunConfig, parameters: dict[str, Any], stack: Stack, scales: list[Scales]) -> dict[str, Any]:
-    """The parameters with each sublayer's stream multiplied by the standard deviation of what all branches below it write, together.
-
-    The first sublayer's stream is multiplied by one, and so is every stream while the run's first batch is passed through to measure them.
-    """
-    variance_l2 = np.concatenate(compile_pass(program_shape(config), stack)(parameters, next(batches(config)).tokens_bt, scales))
-    below = np.sqrt(np.cumsum(variance_l2, dtype=np.float32))[:-1]
-    alpha_l2 = np.concatenate([np.ones(1, np.float32), below]).reshape(variance_l2.shape)
-    ends = np.cumsum([count for _, count in stack.segments])[:-1]
-    segments = []
-    for segment, segment_l2 in zip(parameters["segments"], np.split(alpha_l2, ends), strict=True):
-        factors = {f"{name}_alpha": segment_l2[:, i : i + 1] for i, name in enumerate(("attention", "mlp"))}
-        segments.append(segment | {name: segment[name] * factor_l1 for name, factor_l1 in factors.items()})
+    """The parameters with the factor of each profiled sublayer's stream in the place of the ones that they start from."""
+    factors = compile_pass(program_shape(config), stack)(parameters, next(batches(config)).tokens_bt, scales)
+    segments = [segment | jax.device_get(found) for segment, found in zip(parameters["segments"], factors, strict=True)]
     return parameters | {"segments": segments}
 
 
 @lru_cache(maxsize=PROGRAMS)
 def compile_pass(shape: RunConfig, stack: Stack) -> Any:
-    return jax.jit(partial(branch_variances, config=shape, stack=stack))
+    return jax.jit(partial(stream_factors, config=shape, stack=stack))
 
 
-def branch_variances(
+def stream_factors(
     parameters: dict[str, Any], tokens_bt: jax.Array, scales: list[Scales], config: RunConfig, stack: Stack
-) -> list[jax.Array]:
-    """For each segment (L, 2): the variance over features of what each branch writes, averaged over the batch's tokens."""
-    x_nd = embed(parameters, tokens_bt, config, stack)
+) -> list[dict[str, jax.Array]]:
+    """For each segment its blocks' factors by the names of their parameters, (L, D): none where it is not profiled."""
+    x_nd, factor = embed(parameters, tokens_bt, config, stack), jnp.float32(1.0)
     found = []
     for (structure, _), *stacked in zip(stack.segments, parameters["segments"], scales, strict=True):
         block = block_of(config, structure)
 
-        def layer(x_nd: jax.Array, arguments: Any, block: Block = block) -> tuple[jax.Array, jax.Array]:
-            parameters, scales = arguments
-            x_nd, written = apply_and_capture(block, parameters, scales, x_nd)
-            return x_nd, jnp.stack([written_nd.var(axis=1).mean() for written_nd in written])
+        def layer(carry: Any, arguments: Any, block: Block = block) -> Any:
+            (x_nd, factor), (parameters, scales) = carry, arguments
+            factors: dict[str, jax.Array] = {}
+            for sublayer in SUBLAYERS:  # what the second adds is known once its own factor is
+                if block.structure.profiled:
+                    factors[f"{sublayer}_alpha"] = jnp.full(x_nd.shape[-1:], factor)
+                out_nd, terms = apply_with_terms(block, parameters | factors, scales, x_nd)
+                factor = jnp.sqrt(sum(term_nd.var() for term_nd in terms[sublayer]))
+            return (out_nd, factor), factors
 
-        x_nd, variance_l2 = jax.lax.scan(layer, x_nd, tuple(stacked))
-        found.append(variance_l2)
+        (x_nd, factor), factors = jax.lax.scan(layer, (x_nd, factor), tuple(stacked))
+        found.append(factors)
     return found
 
 
-def apply_and_capture(block: Block, parameters: dict[str, Any], scales: Scales, x_nd: jax.Array) -> tuple[jax.Array, list[jax.Array]]:
-    """The block's output, and what each of its branches writes, as Linen captures it under the names of the branches' last modules."""
-    (out_nd, _), captured = block.apply(
-        {"params": parameters}, x_nd, scales, capture_intermediates=lambda module, _: module.name in BRANCHES
-    )
-    return out_nd, [captured["intermediates"][name]["__call__"][0] for name in BRANCHES]
+def apply_with_terms(block: Block, parameters: dict[str, Any], scales: Scales, x_nd: jax.Array) -> tuple[jax.Array, dict[str, Terms]]:
+    """The block's output, and what each of its sublayers adds."""
+    (out_nd, _), kept = block.apply({"params": parameters}, x_nd, scales, mutable="intermediates")
+    return out_nd, {sublayer: kept["intermediates"][sublayer][0] for sublayer in SUBLAYERS}

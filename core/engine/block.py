@@ -18,6 +18,7 @@ from core.placement.record import BlockSpec, Matrix, Site, Sites, Structure
 from core.runs.config import RunConfig
 
 EPSILON = 1e-6
+SUBLAYERS = ("attention", "mlp")  # as parameters name them
 DYT_ALPHA = 0.5  # at first
 Branch = Callable[[jax.Array, Callable[[jax.Array], jax.Array]], jax.Array]
 
@@ -117,7 +118,9 @@ class Block(nn.Module):
         y_nd = scales.input_scale * norm("input", read_nd)
         y_nd = branch(y_nd, lambda inner_nf: norm("inner", inner_nf))
         y_nd = scales.gate * norm("output", y_nd)
-        return norm("outer", scales.alpha * stream_nd + y_nd + skip), y_nd
+        stream_nd = scales.alpha * stream_nd
+        self.sow("intermediates", sublayer, (stream_nd, y_nd))  # kept for who asks for it, as core.engine.admin does
+        return norm("outer", stream_nd + y_nd + skip), y_nd
 
     def gates(self, width: int, scales: Scales) -> tuple[jax.Array, jax.Array]:
         """What multiplies the two branches; `core.engine.initialization` sets the learned ones to the placement's initial value."""

@@ -37,7 +37,7 @@ class Dual(NamedTuple):
 def singular_values(config: RunConfig, parameters: Parameters) -> np.ndarray:
     """(L + 1, D) float32, descending: of the stack, dx_L / dx_0, then of blocks 1..L, dx' / dx.
 
-    Infinite where they are too large, not a number where a matrix has an entry that is none.
+    Infinite where they are beyond float32, not a number where a matrix has an entry that is none, or is beyond float64.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return np.array([values_of(matrix) for matrix in jacobians(config, parameters)]).astype(np.float32)

@@ -3,6 +3,8 @@
 A run keeps one colour and one dash everywhere. Data are thinned to what a chart can show, keeping every extreme; files hold all of it.
 """
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ import pandas as pd
 from core.data_tasks import Task
 from core.runs.history import History
 from core.runs.quantities import QUANTITIES
+from core.values import unfinite
 
 # Eight hues of like lightness, legible on white and on near-black, and a dash for each, for eyes and printers that see no hue.
 COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1aa3b8", "#7d858f"]
@@ -51,10 +54,11 @@ def marks(lines: Sequence[Line]) -> tuple[Mark, ...]:
 def ruler_at(table: str, field: str, marks: Sequence[Mark], name: str) -> tuple[alt.Chart, alt.Parameter]:
     """A rule that follows the pointer, with every run's exact value where it stands, and what selects its place."""
     hover = alt.selection_point(name=f"hover_{name}", nearest=True, on="pointerover", clear="pointerout", fields=[field], empty=False)
-    tooltips = [alt.Tooltip(f"{field}:Q")] + [alt.Tooltip(f"{mark.slot}:Q", title=mark.label, format=".6~g") for mark in marks]
+    tooltips = [alt.Tooltip(f"{field}:Q")] + [alt.Tooltip(f"{mark.slot}:N", title=mark.label) for mark in marks]
     ruler = (
         alt.Chart(alt.NamedData(table))
-        .transform_pivot("run", value="value", groupby=[field])
+        .transform_pivot("run", value="said", groupby=[field], op="max")  # which of the one text that there is takes that one
+        .transform_calculate(**{f"{mark.slot}": f"datum['{mark.slot}'] || '–'" for mark in marks})  # a run that has ended before
         .mark_rule(color="#7d858f", strokeWidth=1)
         .encode(x=f"{field}:Q", opacity=alt.when(hover).then(alt.value(0.8)).otherwise(alt.value(0)), tooltip=tooltips)
         .add_params(hover)
@@ -64,18 +68,29 @@ def ruler_at(table: str, field: str, marks: Sequence[Mark], name: str) -> tuple[
 
 def unshown(lines: Sequence[Line], name: str) -> str:
     """A note on what a chart of this quantity cannot show; empty where it shows all."""
-    quantity = QUANTITIES[name]
-    missing = (
-        {line.label: int(np.isnan(shown_values(line.history[name])).sum()) for line in with_quantity(lines, name)} if quantity.log else {}
-    )
-    undrawn = ", ".join(f"{count} of {label}" for label, count in missing.items() if count)
+    missing = {line.label: undrawn(line.history[name]) for line in with_quantity(lines, name)} if QUANTITIES[name].log else {}
+    counts = [f"{counted(kinds)} of {label}" for label, kinds in missing.items() if kinds]
     absent = ", ".join(line.label for line in lines if name not in line.history)
     notes = []
-    if undrawn:
-        notes.append(f"Values that are zero or not finite are not drawn on the log axis: {undrawn}. The files have every value.")
+    if counts:
+        notes.append(f"Not drawn on the log axis: {'; '.join(counts)}. The files have every value.")
     if absent:
         notes.append(f"Not recorded when it was computed: {absent}. **Run** records it.")
     return " ".join(notes)
+
+
+def undrawn(values: np.ndarray) -> Counter[str]:
+    """How many values of each kind a log axis cannot show."""
+    return Counter(said(value) for value in values[np.isnan(shown_values(values))].tolist())
+
+
+def counted(kinds: Counter[str]) -> str:
+    return " and ".join(f"{count} {kind}" for kind, count in kinds.items())
+
+
+def said(value: float) -> str:
+    """What hovering says of a value, and the kind of one that a log axis cannot show."""
+    return "zero" if value == 0 else f"{value:.6g}" if math.isfinite(value) else unfinite(value)
 
 
 def with_quantity(lines: Sequence[Line], name: str) -> list[Line]:

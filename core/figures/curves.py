@@ -19,6 +19,7 @@ from core.figures.axes import (
     ends,
     marks,
     ruler_at,
+    said,
     shown_values,
     value_axis,
     whole,
@@ -94,7 +95,7 @@ def curve_tables(lines: Sequence[Line], name: str) -> Tables:
 
 
 def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
-    """Columns run, step, value: all runs at the same steps, so that hovering compares them."""
+    """Columns run, step, value, and said, the value in words: all runs at the same steps, so that hovering compares them."""
     log = CURVES[name].log
     columns = {str(line.slot): line.history[name].astype(np.float64) for line in lines}
     kept = kept_steps(list(columns.values()))
@@ -102,8 +103,9 @@ def curve_frame(lines: Sequence[Line], name: str) -> pd.DataFrame:
     for run, value_s in columns.items():
         steps = kept[kept < len(value_s)]
         value = value_s[steps]
-        frames.append(pd.DataFrame({"run": run, "step": steps + 1, "value": shown_values(value) if log else value}))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"run": [], "step": [], "value": []})
+        words = [said(one) for one in value.tolist()]
+        frames.append(pd.DataFrame({"run": run, "step": steps + 1, "value": shown_values(value) if log else value, "said": words}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"run": [], "step": [], "value": [], "said": []})
 
 
 def kept_steps(columns: list[np.ndarray]) -> np.ndarray:

@@ -8,7 +8,21 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.figures.axes import LINE, Line, Mark, axis_frame, colour, dash, ends, ruler_at, shown_values, value_axis, whole, with_quantity
+from core.figures.axes import (
+    LINE,
+    Line,
+    Mark,
+    axis_frame,
+    colour,
+    dash,
+    ends,
+    ruler_at,
+    said,
+    shown_values,
+    value_axis,
+    whole,
+    with_quantity,
+)
 from core.figures.figure import SPECS, Figure, Tables, made_once, stream
 from core.runs.quantities import LAYERS
 
@@ -47,13 +61,14 @@ def layer_tables(lines: Sequence[Line], name: str, step: int) -> Tables:
 
 
 def layer_at(lines: Sequence[Line], name: str, step: int) -> pd.DataFrame:
-    """Columns run, layer, value."""
+    """Columns run, layer, value, and said, the value in words."""
     frames = []
     for line in lines:
         value_sl = line.history[name]
         row = min(step, len(value_sl)) - 1
         if row >= 0:
-            value_l = shown_values(value_sl[row].astype(np.float64))
+            value_l = value_sl[row].astype(np.float64)
             layers = np.arange(len(value_l)) + LAYERS[name].first_layer
-            frames.append(pd.DataFrame({"run": str(line.slot), "layer": layers, "value": value_l}))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "layer", "value"])
+            words = [said(value) for value in value_l.tolist()]
+            frames.append(pd.DataFrame({"run": str(line.slot), "layer": layers, "value": shown_values(value_l), "said": words}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "layer", "value", "said"])

@@ -22,9 +22,9 @@ ARRIVALS = (("feed_forward.stream", "feed_forward.branch"), ("attention.stream",
 
 
 class Ways(NamedTuple):
-    """By way, named as the diagram's parts are: an array with an entry for each step, nan where the entry is not known.
+    """By way, named as the diagram's parts are: an array with an entry for each step.
 
-    A norm is not known where it was not finite, a share also where no gradient arrived.
+    A share is nan where a norm at its input is not finite, and where no gradient arrived.
     """
 
     norm_s: dict[str, np.ndarray]  # L2 norm of the way's term
@@ -35,8 +35,7 @@ def ways(history: History, spec: BlockSpec, layer: int) -> Ways:
     """Those of block `layer`, 1..L, whose record is `spec`."""
 
     def norm_s(name: str) -> np.ndarray:
-        measured_s = history[f"{name}_signal"][:, layer - 1].astype(float)
-        return np.where(np.isfinite(measured_s), measured_s, np.nan)
+        return history[f"{name}_signal"][:, layer - 1].astype(float)
 
     at_x, at_h = (
         {f"{sublayer}.{way}": norm_s(f"{sublayer}_{way}") for way in ("stream", "branch")} for sublayer in ("attention", "feed_forward")
@@ -48,6 +47,7 @@ def ways(history: History, spec: BlockSpec, layer: int) -> Ways:
     share_s: dict[str, np.ndarray] = {}
     for arriving in (at_x, at_h):
         power_s = np.sum([way_s**2 for way_s in arriving.values()], axis=0)
+        power_s = np.where(np.isfinite(power_s), power_s, np.nan)
         with np.errstate(invalid="ignore"):
             share_s |= {way: way_s**2 / power_s for way, way_s in arriving.items()}
     return Ways(at_x | at_h, share_s)

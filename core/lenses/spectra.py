@@ -13,8 +13,8 @@ def unshown_of_spectrum(before_d: np.ndarray, after_d: np.ndarray) -> str:
     values = dict(zip(WHEN, (before_d, after_d), strict=True))
     small = ", ".join(f"{count} {when}" for when, value_d in values.items() if (count := int((value_d < NIL).sum())))
     notes = [f"{small}, below 10⁻⁹, where rounding is all there is"] if small else []
-    notes += [f"those {when}, which are no numbers" for when, value_d in values.items() if np.isnan(value_d).all()]
-    notes += [f"those {when} that are too large" for when, value_d in values.items() if np.isinf(value_d).any()]
+    notes += [f"those {when}, which are not numbers" for when, value_d in values.items() if np.isnan(value_d).all()]
+    notes += [f"those {when} that are beyond float32" for when, value_d in values.items() if np.isinf(value_d).any()]
     return f"Not shown: {'; '.join(notes)}." if notes else ""
 
 

@@ -94,6 +94,7 @@ class Placement:
 
 BRANCH = ("value", "attention_output", "mlp_in", "mlp_out")  # the matrices that a branch's output is linear in
 OUTPUTS = ("attention_output", "mlp_out")
+EVERY = ("query", "key", *BRANCH)
 
 
 def gains(matrices: tuple[str, ...], gain: float) -> tuple[tuple[str, float], ...]:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from core.placement.record import BRANCH, OUTPUTS, BlockSpec, Placement, Structure, gains, same_sites, uniform
+from core.placement.record import BRANCH, EVERY, OUTPUTS, BlockSpec, Placement, Structure, gains, same_sites, uniform
 
 PRE, POST = same_sites("input"), same_sites("outer")
 NORMFORMER = Structure(frozenset({"input", "output"}), frozenset({"input", "inner"}), head_gain=True)
@@ -22,6 +22,10 @@ def layerscale(layer: int, layers: int) -> BlockSpec:
 def admin(layer: int, layers: int) -> BlockSpec:
     sublayers = 2 * layers
     return BlockSpec(POST, alpha=math.sqrt((sublayers + 1) / math.log(sublayers + 1) - 1))
+
+
+def b2t(layer: int, layers: int) -> BlockSpec:
+    return BlockSpec(replace(POST, block_skip=True), init_gain=gains(EVERY, layers**-0.5))
 
 
 def keel(layer: int, layers: int) -> BlockSpec:
@@ -64,14 +68,16 @@ PLACEMENTS: dict[str, Placement] = {
             source="Zhang, Dauphin and Ma 2019, Fixup Initialization: Residual Learning Without Normalization",
             arxiv="1901.09321",
             used_by="Fixup and ReZero start from it and add an initialization or a gate",
-            trap="Without norms or gates the stream grows with every branch, and what trains at 12 blocks may diverge at 48.",
+            trap="The stream grows with every branch. A run of 6 blocks has not learned here. One of 12 starts at about 250 nats, "
+            "and rounding alone moves its gradient by more than half of its length. One of 48 leaves the range of float32 at once.",
         ),
         Placement(
             name="deepnorm",
             title="DeepNorm",
             block=deepnorm,
             final_norm=False,
-            summary="Post-Norm with a heavier stream, times (2L)^1/4, and branches that start smaller, times (8L)^-1/4.",
+            summary="Post-Norm with a heavier stream, times (2L)^1/4, and smaller matrices in the branches, each times (8L)^-1/4 at first. "
+            "Attention's branch, values times outputs, so starts at (8L)^-1/2 of its size: 0.102 at 12 blocks.",
             source="Wang et al. 2022, DeepNet: Scaling Transformers to 1,000 Layers",
             arxiv="2203.00555",
             used_by="MiniMax-Text-01; with other exponents GLM-130B",
@@ -82,10 +88,11 @@ PLACEMENTS: dict[str, Placement] = {
             title="Scaled branches",
             block=lambda layer, layers: BlockSpec(PRE, gate=(2 * layers) ** -0.5),
             final_norm=True,
-            summary="Pre-Norm whose branches are multiplied by 1/sqrt(2L), so that all of them together write one unit of variance.",
+            summary="Pre-Norm whose branches are multiplied by 1/sqrt(2L). "
+            "At first all of them together write 0.3 units of variance, at any depth.",
             source="Marion et al. 2022, Scaling ResNets in the Large-depth Regime (a branch's scale is 1/sqrt of their number)",
             arxiv="2206.06929",
-            used_by="a common remedy, under many names",
+            used_by="research on hyperparameters that hold at every depth, with ResNets and vision transformers",
             trap="The factor stays during training, unlike that of a scaled initialization.",
         ),
         Placement(
@@ -107,15 +114,17 @@ PLACEMENTS: dict[str, Placement] = {
             summary="Pre-Norm with a learned gain on each head, a norm on what attention writes and one inside the feed-forward branch.",
             source="Shleifer, Weston and Ott 2021, NormFormer: Improved Transformer Pretraining with Extra Normalization",
             arxiv="2110.09456",
-            used_by="fairseq's language models",
-            trap="Its public code scales after attention's output projection, the paper before it, as here: another function.",
+            used_by="open-muse, without the gains on heads",
+            trap="Its public code scales after attention's output projection, the paper before it, as here: another function. "
+            "Its optional learned factors on feed-forward's stream (ResScale) are left out.",
         ),
         Placement(
             name="sandwich",
             title="Sandwich",
             block=uniform(same_sites("input", "output")),
             final_norm=True,
-            summary="A norm on what the branch reads and one on what it writes: no branch can write more than one unit.",
+            summary="A norm on what the branch reads and one on what it writes: at first each branch writes one unit of variance, "
+            "and later as much as its norm's learned gain lets it.",
             source="Ding et al. 2021, CogView: Mastering Text-to-Image Generation via Transformers",
             arxiv="2105.13290",
             used_by="CogView, Grok-1, Gemma 2 and 3, GLM-4-0414",
@@ -126,7 +135,8 @@ PLACEMENTS: dict[str, Placement] = {
             title="Peri-LN",
             block=uniform(same_sites("input", "output")),
             final_norm=True,
-            summary="Sandwich that also normalizes the embedding, so that the stream starts at one unit and grows by one unit a branch.",
+            summary="Sandwich that also normalizes the embedding: "
+            "the stream begins at one unit of variance, and at first grows by one a branch.",
             source="Kim et al. 2025, Peri-LN: Revisiting Normalization Layer in the Transformer Architecture",
             arxiv="2502.02732",
             used_by="its blocks, without the embedding norm, in Gemma 2 and 3",
@@ -163,7 +173,7 @@ PLACEMENTS: dict[str, Placement] = {
             summary="Pre-Norm whose norms in block l are multiplied by 1/sqrt(l), so that deep branches read, and write, less.",
             source="Sun et al. 2025, The Curse of Depth in Large Language Models",
             arxiv="2502.05795",
-            used_by="research models up to 1B parameters",
+            used_by="research models of up to 7B parameters",
             trap="It is not to be combined with a scaled initialization; and in its authors' code the documented switch selects no branch.",
         ),
         Placement(
@@ -174,7 +184,7 @@ PLACEMENTS: dict[str, Placement] = {
             summary="Post-Norm in the first quarter of the blocks, Pre-Norm in the rest.",
             source="Li, Yin and Liu 2024, Mix-LN: Unleashing the Power of Deeper Layers by Combining Pre-LN and Post-LN",
             arxiv="2412.13795",
-            used_by="research models up to 7B parameters",
+            used_by="research models of up to 7B parameters",
             trap="The quarter is rounded down: below four blocks it is Pre-Norm. Others saw it diverge at 350M parameters.",
         ),
         Placement(
@@ -182,7 +192,7 @@ PLACEMENTS: dict[str, Placement] = {
             title="Admin",
             block=admin,
             final_norm=False,
-            summary="Post-Norm whose stream weighs sqrt((n + 1)/ln(n + 1) - 1) as much as each of its n = 2L branches.",
+            summary="Post-Norm whose stream is multiplied by sqrt((n + 1)/ln(n + 1) - 1), where n = 2L is the number of its branches.",
             source="Liu et al. 2020, Understanding the Difficulty of Training Transformers (the constants are admin-torch's)",
             arxiv="2004.08249",
             used_by="deep translation models",
@@ -193,22 +203,27 @@ PLACEMENTS: dict[str, Placement] = {
             title="Admin, profiled",
             block=uniform(replace(POST, profiled=True)),
             final_norm=False,
-            summary="Post-Norm whose stream is multiplied by learned vectors, at first the spread of all branches below on a batch.",
-            source="Liu et al. 2020, Understanding the Difficulty of Training Transformers",
+            summary="Post-Norm whose stream is multiplied by learned vectors. They start at the spread of the sum below them on a batch: "
+            "from 1 at the bottom to 3.45 at the top of 12 blocks.",
+            source="Liu et al. 2020, Understanding the Difficulty of Training Transformers (measured as their code does it)",
             arxiv="2004.08249",
             used_by="translation models of up to 200 layers",
-            trap="Its first pass over data has all factors one; its authors' code measures on the fly, with the factors found so far.",
+            trap="Each factor counts the scaled stream below it, too. The variances of the branches alone would start it below 1.",
+            revision=1,
         ),
         Placement(
             name="b2t",
             title="B2T",
-            block=uniform(replace(POST, block_skip=True)),
+            block=b2t,
             final_norm=False,
-            summary="Post-Norm with a second way around: the block's input is also added just before its last norm.",
-            source="Takase et al. 2022, B2T Connection: Serving Stability and Performance in Deep Transformers",
+            summary="Post-Norm with a second way around: the block's input is also added just before its last norm. "
+            "All matrices start 1/sqrt(L) times as large.",
+            source="Takase et al. 2022, B2T Connection: Serving Stability and Performance in Deep Transformers (the start is their code's)",
             arxiv="2206.00330",
             used_by="deep translation models",
-            trap="Only the feed-forward sublayer gets the second way; the attention sublayer is plain Post-Norm.",
+            trap="Only the feed-forward sublayer gets the second way; the attention sublayer is plain Post-Norm. "
+            "The smaller start, times 0.289 at 12 blocks, is in its authors' code.",
+            revision=1,
         ),
         Placement(
             name="residual_dual",
@@ -231,7 +246,8 @@ PLACEMENTS: dict[str, Placement] = {
             source="Zhuo et al. 2025, HybridNorm: Towards Stable and Efficient Transformer Training via Hybrid Normalization",
             arxiv="2503.04598",
             used_by="research models of up to 7B parameters",
-            trap="It does not alternate Pre-Norm and Post-Norm blocks, as some describe it: each block is one half of each.",
+            trap="It does not alternate Pre-Norm and Post-Norm blocks, as some describe it: every block has QKV-norm in attention, "
+            "and a norm on the stream before feed-forward.",
         ),
         Placement(
             name="rezero",
@@ -260,7 +276,7 @@ PLACEMENTS: dict[str, Placement] = {
             title="Keel",
             block=keel,
             final_norm=False,
-            summary="Post-Norm with a norm in the branch, too, and a stream that weighs 2L times as much, but for the first block.",
+            summary="Post-Norm with a norm in the branch, too, and a stream that is multiplied by 2L, but for the first block.",
             source="Chen and Wei 2026, Post-LayerNorm Is Back: Stable, ExpressivE, and Deep",
             arxiv="2601.19895",
             used_by="research models of more than 1,000 sublayers",

@@ -49,7 +49,7 @@ class Run:
     history: History
     facts: Facts
     # (2, L + 1, D): before the first step and after the last, of the stack's Jacobian and of each block's, as `core.engine.jacobian` has
-    # them; infinite where they are too large to be written, not a number where there is no Jacobian; None where they were not measured
+    # them; infinite where they are beyond float32, not a number where there is no Jacobian; None where they were not measured
     singular_values: np.ndarray | None = None
 
     def to_parquet(self) -> bytes:

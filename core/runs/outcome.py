@@ -13,7 +13,7 @@ Outcome = Literal["learned", "still learning", "plateau", "stuck", "worse than g
 # Of the way from guessing, which is 1, down to the least loss that the task allows, which is 0:
 LEARNED, HALF_WAY, GUESSING, WORSE = 0.1, 0.5, 0.9, 1.1
 GIVEN_BACK = 1 / 3  # of what was gained: a run that gives back more has lost it
-FALL = 1 / 50  # of the loss: a line that falls less is flat
+FALL = 1 / 40  # of the loss: a line that falls less is flat
 BEYOND_CHANCE = 3  # standard errors of the line's slope
 LEAST_STEPS = 10  # that any mean or line is of, so that no single batch decides; a shorter run has fewer
 
@@ -24,7 +24,7 @@ RULE = (
     "more than a third of what was gained is gone again, and the loss is not falling. "
     f"It is **worse than guessing** if the mean is more than {WORSE - 1:.0%} above guessing. "
     "It is **still learning** if its loss is falling: the straight line through the last third of the steps falls by more than "
-    "a fiftieth of their mean, and by more than chance would let it: three standard errors of its slope. "
+    "a fortieth of their mean, and by more than chance would let it: three standard errors of its slope. "
     f"Of the others, a run within {1 - GUESSING:.0%} of guessing is **stuck**, and one below is on a **plateau**. "
     "It has **diverged** if loss or gradient norm stopped being a finite number."
 )

@@ -1,10 +1,12 @@
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 from benchmarks.baseline import Transformer
+from core.drawing.equations import equations
 from core.engine.feed import batches
 from core.engine.initialization import initial_parameters
 from core.engine.parameters import parameter_shapes
@@ -58,18 +60,64 @@ def test_learned_gates_start_at_the_value_of_their_block(
             np.testing.assert_array_equal(parameters[f"block_{i}"][gate], np.full(shape, value, np.float32))
 
 
-def test_profiled_factors_are_the_deviation_of_all_branches_below_on_the_first_batch(tiny: RunConfig) -> None:
-    """Admin (2004.08249): 1, then sqrt(sum_{j<i} Var f_j), with Var f_j measured where all factors are one."""
-    config = replace(tiny, placement="admin_profiled", final_norm=None, layers=3)
+def authors_factors(config: RunConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Admin's factors of all sublayers, as Transformer-Clinic (70f72b7) takes them in a profiling run, and the branches' variances."""
+    parameters, tokens_bt = unrolled(initial_parameters(config)), next(batches(config)).tokens_bt
+    x_nd = (parameters["embedding"]["embedding"][tokens_bt] + parameters["position"]).reshape(-1, config.width).astype(float)
+    ratio, ratios, variances = 1.0, [], []
+    for i, spec in enumerate(PLACEMENTS[config.placement].block(layer, config.layers) for layer in range(1, config.layers + 1)):
+        for sublayer, sites in (("attention", spec.structure.attention), ("mlp", spec.structure.feed_forward)):
+            ratios.append(ratio)
+            block = parameters[f"block_{i}"] | {f"{sublayer}_alpha": ratio}
+            out_nd, written_nd = restatement.residual(config, spec, block, sublayer, sites, x_nd)
+            variances.append(written_nd.var())
+            x_nd, ratio = out_nd, np.sqrt((ratio * x_nd).var() + written_nd.var())
+    return np.array(ratios), np.array(variances)
+
+
+def profiled_factors(config: RunConfig) -> np.ndarray:
+    """All entries of a run's factors when it starts: (2 L, D)."""
     found = unrolled(initial_parameters(config))
-    ones = {f"{sublayer}_alpha": np.ones(config.width) for sublayer in ("attention", "mlp")}
-    plain = found | {f"block_{i}": found[f"block_{i}"] | ones for i in range(3)}
-    tokens_bt = next(batches(config)).tokens_bt
-    variances = [written_nd.var(axis=1).mean() for written_nd in restatement.streams(config, plain, tokens_bt)[1]]
-    expected = [1.0, *np.sqrt(np.cumsum(variances))[:-1]]
-    alphas = [found[f"block_{i}"][name] for i in range(3) for name in ones]
-    np.testing.assert_allclose(alphas, np.outer(expected, np.ones(config.width)), rtol=1e-5)
+    return np.array([found[f"block_{i}"][f"{sublayer}_alpha"] for i in range(config.layers) for sublayer in ("attention", "mlp")])
+
+
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+def test_profiled_factors_are_those_of_the_authors_code_on_the_first_batch(tiny: RunConfig, norm: str) -> None:
+    config = replace(tiny, placement="admin_profiled", final_norm=None, layers=3, norm=norm)
+    expected, _ = authors_factors(config)
+    np.testing.assert_allclose(profiled_factors(config), np.outer(expected, np.ones(config.width)), rtol=1e-5)
     assert max(expected) > 1.5
+
+
+def test_profiled_factors_at_twelve_blocks_are_those_that_were_taken_with_the_authors_code() -> None:
+    """From the same matrices, by somebody else. No factor is below one, as it would be without the stream's variance."""
+    config = RunConfig(placement="admin_profiled")
+    factors = profiled_factors(config)[:, 0]
+    np.testing.assert_allclose([*factors[:4], factors[-1]], [1, 1.112, 1.276, 1.397, 3.452], atol=5e-4)
+    assert factors.min() == 1
+    _, variances = authors_factors(config)
+    assert np.sqrt(variances.cumsum()).min() < 0.6
+
+
+def test_the_shown_formulas_give_the_profiled_factors(tiny: RunConfig) -> None:
+    """Read as they stand on the page, they are evaluated with a block's own x, A(x), h and F(h)."""
+    config = replace(tiny, placement="admin_profiled", final_norm=None, layers=3)
+    [segment] = equations(PLACEMENTS["admin_profiled"], config.layers)
+    first, others, of_f = (line.split(" = ")[1].split(r"\ \text")[0] for line in segment.constants)
+    readable = {r"\operatorname{Var}": "var", r"\operatorname{diag}(\omega_A) ": "w_a * ", r"\operatorname{diag}(\omega_F) ": "w_f * "}
+    for latex, words in {**readable, "A(x)": "a", "F(h)": "f"}.items():
+        others, of_f = (text.replace(latex, words) for text in (others, of_f))
+    parameters, tokens_bt = unrolled(initial_parameters(config)), next(batches(config)).tokens_bt
+    streams, written = restatement.streams(config, parameters, tokens_bt)
+    below: dict[str, Any] = {}
+    for i in range(config.layers):
+        w_a = float(first) if i == 0 else eval(others, below) ** 0.5
+        a, f = written[2 * i : 2 * i + 2]
+        h = restatement.norm(config.norm, parameters[f"block_{i}"]["attention_norm"], w_a * streams[i] + a)
+        w_f = eval(of_f, {"var": np.var, "w_a": w_a, "x": streams[i], "a": a}) ** 0.5
+        below = {"var": np.var, "w_f": w_f, "h": h, "f": f}
+        np.testing.assert_allclose(parameters[f"block_{i}"]["attention_alpha"], w_a, rtol=1e-5)
+        np.testing.assert_allclose(parameters[f"block_{i}"]["mlp_alpha"], w_f, rtol=1e-5)
 
 
 def test_parameters_have_the_shapes_that_the_program_is_compiled_for(tiny: RunConfig, made_up: list[str]) -> None:

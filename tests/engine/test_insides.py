@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from core.engine.admin import apply_and_capture
+from core.engine.admin import apply_with_terms
 from core.engine.block import Scales, block_of, contract
 from core.engine.feed import batches
 from core.engine.initialization import initial_parameters, normal, path_number
@@ -52,12 +52,17 @@ def test_contract_is_called_for_the_last_axis_by_the_first() -> None:
     np.testing.assert_allclose(out_nf, x_nd @ variables["params"]["kernel"], rtol=1e-6)
 
 
-def test_apply_and_capture_gives_what_the_branches_write(tiny: RunConfig) -> None:
-    """What Post-Norm's attention writes, and feed-forward after it, adds up to what the block says that both write."""
+def test_a_block_tells_what_its_sublayers_add(tiny: RunConfig) -> None:
+    """Of Post-Norm: the block's input and what attention writes; the norm of their sum, and what feed-forward writes."""
     parameters = jax.tree.map(lambda stacked: stacked[0], initial_parameters(tiny)["segments"][0])
     block, scales = block_of(tiny, POST), Scales(1.0, 1.0, 1.0)
     x_nd = jax.random.normal(jax.random.PRNGKey(1), (next(batches(tiny)).tokens_bt.size, tiny.width))
-    out_nd, (attended_nd, fed_nd) = apply_and_capture(block, parameters, scales, x_nd)
+    out_nd, terms = apply_with_terms(block, parameters, scales, x_nd)
     expected_nd, written_nd = block.apply({"params": parameters}, x_nd, scales)
-    np.testing.assert_allclose(out_nd, expected_nd, rtol=1e-6)
+    np.testing.assert_array_equal(out_nd, expected_nd)
+    (stream_nd, attended_nd), (h_nd, fed_nd) = terms["attention"], terms["mlp"]
+    np.testing.assert_array_equal(stream_nd, x_nd)
+    np.testing.assert_allclose(
+        h_nd, nn.LayerNorm(epsilon=1e-6).apply({"params": parameters["attention_norm"]}, x_nd + attended_nd), atol=1e-6
+    )
     np.testing.assert_allclose(attended_nd + fed_nd, written_nd, rtol=1e-5, atol=1e-6)

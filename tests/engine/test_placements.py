@@ -103,8 +103,9 @@ def test_it_trains_at_a_sensible_rate(name: str) -> None:
 def test_its_first_step_is_the_one_that_was_recorded(name: str) -> None:
     recorded = json.loads(GOLDEN.read_text())
     assert measured(name) == pytest.approx(recorded[name], rel=1e-4), (
-        f"the first step of {name} has changed. If that is meant, raise ENGINE_FORMAT in core/runs/config.py, run "
-        "`python -m core pack`, and record the first steps anew: python -m tests.engine.test_placements"
+        f"the first step of {name} has changed. If that is meant, raise its revision in core/placement/table.py, or, where all runs have "
+        "changed, ENGINE_FORMAT in core/runs/config.py, and run `python -m core pack`. Then record the first steps anew: "
+        "python -m tests.engine.test_placements"
     )
 
 

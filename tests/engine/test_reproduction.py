@@ -65,6 +65,6 @@ def test_post_norm_without_warmup_agrees_at_first_and_does_not_learn(article: di
     loss_s, norm_s = deviations(article[POST], POST)
     assert loss_s[:10].max() < 0.005
     assert norm_s[:5].max() < 0.02
-    assert outcome(article[POST], TASK) in {"stuck", "still learning"}
+    assert outcome(article[POST], TASK) in {"stuck", "plateau", "still learning"}  # docs/reproduction.md
     assert article[POST]["loss"][-1] > 2.5
     assert article[POST]["gradient_norm"].max() > article[PRE]["gradient_norm"].max()

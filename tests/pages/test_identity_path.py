@@ -239,9 +239,10 @@ def test_a_run_in_the_address_that_is_not_stored_is_named_and_can_be_trained(the
     assert component(page)["sides"][1]["train"] == write_run(SMALL)
 
 
-def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "not a number"), (np.inf, "beyond float32")])
+def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits, value: float, words: str) -> None:
     run = made_run(SMALL, loss_s=[4.0, 3.0, np.nan])
-    run.history["attention_branch_signal"][-1] = np.nan
+    run.history["attention_branch_signal"][-1] = value
     spectra = np.ones((2, 3, 16), np.float32)
     spectra[1] = np.nan
     store.save(replace(run, singular_values=spectra))
@@ -249,6 +250,7 @@ def test_a_run_that_diverged_is_measured_to_its_end(theory: Visits) -> None:
     shown = measured(page, 0)
     assert (shown["last"], component(page)["steps"], component(page)["step"]) == (3, [1, 2, 3], 5)
     assert shown["share"]["attention.stream"][-1] is None
+    assert shown["norm"]["attention.branch"][-1] == words
     assert None not in shown["share"]["feed_forward.stream"]
     assert shown["label"].endswith(", diverged")
     assert "and at **an unknown length** after it" in page.text
@@ -290,7 +292,7 @@ def test_a_stack_that_outgrows_numbers_spoils_nothing_beside_it(theory: Visits) 
     config = RunConfig("peri")
     store.save(replace(made_run(config), singular_values=spectra))
     page = theory(right="peri")
-    assert "come out at **a length too large to be written** before training" in page.text
+    assert "come out at **a length beyond float32** before training" in page.text
     axes = [{dataset.name: dataset.data.data for dataset in chart.datasets}["spectrum_axis"] for chart in page.charts[:2]]
     domains = [pa.ipc.open_stream(axis).read_all()["value"].to_pylist()[:2] for axis in axes]
     assert domains[0] == domains[1]

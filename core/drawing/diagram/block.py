@@ -117,7 +117,7 @@ def elements(sublayer: str, spec: BlockSpec) -> dict[str, tuple[str, str, str]]:
         found["alpha"] = (
             "scale",
             "× ω",
-            "the stream, times a learned vector ω, at first the standard deviation of all branches below together",
+            "the stream, times a learned vector ω, at first the root of the summed variances of stream and branch below, one at the bottom",
         )
     if structure.learned_gate:
         label, title = f"× {number_text(spec.gate)}, learned", f"what the branch writes, times a learned {structure.learned_gate}"

@@ -127,7 +127,7 @@ function measure(root, data, kept) {
       way.querySelector("text").textContent = words
       const line = section.querySelector(`tr[data-part="${name}"]`)
       line.querySelector(".share").textContent = words
-      line.querySelector(".norm").textContent = norm === null ? "no number" : `norm ${plain(norm)}`
+      line.querySelector(".norm").textContent = typeof norm === "number" ? `norm ${plain(norm)}` : norm // else in words, what it is
     }
   })
 }

@@ -20,6 +20,7 @@ from core.runs.labels import labels
 from core.runs.presets import ARTICLE
 from core.state.address import write_run
 from core.state.pair import SIDES, Pair
+from core.values import unfinite
 from pages.ui.identity_path import placements
 from pages.ui.shared.figure import figure
 from pages.ui.shared.results import Result, result
@@ -103,15 +104,20 @@ def measurements(placement: Placement, pair: Pair, run: Run | None, name: str, s
         "label": f"{name}, diverged" if run.history.diverged_at else name,
         "last": len(run.history),
         "svg": block_svg(spec, "backward", placement.dual_stream, bands(shares(found, 0))),
-        "share": {way: json_numbers(share_s[rows]) for way, share_s in found.share_s.items()},
+        "share": {way: json_shares(share_s[rows]) for way, share_s in found.share_s.items()},
         "words": {way: [step_words[way] for step_words in words] for way in found.share_s},
-        "norm": {way: json_numbers(norm_s[rows]) for way, norm_s in found.norm_s.items()},
+        "norm": {way: json_norms(norm_s[rows]) for way, norm_s in found.norm_s.items()},
     }
 
 
-def json_numbers(values: np.ndarray) -> list[float | None]:
+def json_shares(values: np.ndarray) -> list[float | None]:
     """Four digits of each; null where it is not known."""
     return [None if np.isnan(value) else float(f"{value:.4g}") for value in values]
+
+
+def json_norms(values: np.ndarray) -> list[float | str]:
+    """Four digits of each, or what it is where it is no finite number."""
+    return [float(f"{value:.4g}") if np.isfinite(value) else unfinite(value) for value in values]
 
 
 def explain(pair: Pair) -> None:
@@ -187,5 +193,5 @@ def length_text(median: float) -> str:
     if np.isnan(median):
         return "**an unknown length**"
     if np.isinf(median):
-        return "**a length too large to be written**"
+        return "**a length beyond float32**"
     return f"**${number_latex(float(f'{100 * max(median, NIL):.2g}'))}$ %** of their length or less"
