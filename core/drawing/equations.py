@@ -252,7 +252,7 @@ def profiled_lines(attention: Sublayer, feed_forward: Sublayer) -> list[str]:
     )
     return [
         r"\omega_A = 1\ \text{at first in block 1}",
-        rf"\omega_A^2 = {below_a}\ \text{{of the block below, at first in every other}}",
+        rf"\omega_A^2 = {below_a}\ \text{{of the block below, at first}}",
         rf"\omega_F^2 = {below_f}\ \text{{at first}}",
     ]
 

@@ -1,5 +1,6 @@
 """A finished run: what was asked, what was measured, and how it was computed. Its one file format is Parquet."""
 
+import base64
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -15,7 +16,8 @@ from core.runs.history import History, schema
 from core.runs.outcome import outcome
 from core.runs.quantities import FILE_FORMAT
 
-METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values"  # entries of the schema's metadata: JSON, and bare numbers
+METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values_base64"  # entries of the schema's metadata, which must be UTF-8
+BARE_SINGULAR_VALUES = b"singular_values"  # where versions before had the bytes themselves; they take a text there for damage
 STORED = np.dtype("<f4")  # of the singular values
 # What reading a file that is no run's can raise.
 DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
@@ -53,7 +55,7 @@ class Run:
     singular_values: np.ndarray | None = None
 
     def to_parquet(self) -> bytes:
-        """A row per step; in the schema's metadata the configuration, the engine's format, facts, outcome and singular values."""
+        """A row per step; in the schema's metadata, as text, the configuration, the engine's format, facts, outcome and singular values."""
         about = {
             "config": self.config.to_dict(),
             "engine_format": ENGINE_FORMAT,
@@ -65,7 +67,7 @@ class Run:
         sink = pa.BufferOutputStream()
         metadata: dict[bytes, str | bytes] = {METADATA: json.dumps(about)}
         if self.singular_values is not None:
-            metadata[SINGULAR_VALUES] = self.singular_values.astype(STORED).tobytes()
+            metadata[SINGULAR_VALUES] = base64.b64encode(self.singular_values.astype(STORED).tobytes())
         table = self.history.to_table().replace_schema_metadata(metadata)
         pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
         return sink.getvalue().to_pybytes()
@@ -103,8 +105,12 @@ def describe(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
 
 
 def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | None:
-    written = file.schema_arrow.metadata.get(SINGULAR_VALUES)
-    if written is None:
+    metadata = file.schema_arrow.metadata
+    if SINGULAR_VALUES in metadata:
+        written = base64.b64decode(metadata[SINGULAR_VALUES], validate=True)
+    elif BARE_SINGULAR_VALUES in metadata:
+        written = metadata[BARE_SINGULAR_VALUES]
+    else:
         return None
     shape = (2, config.layers + 1, config.width)
     if len(written) != math.prod(shape) * STORED.itemsize:

@@ -14,6 +14,7 @@ from core.placement.table import PLACEMENTS
 from core.runs import store
 from core.runs.config import RunConfig
 from core.state.address import write_run
+from pages.ui.identity_path.drawing import pieces
 from pages.ui.identity_path.placements import known_placement, known_run
 
 Visits = Callable[..., Any]
@@ -224,6 +225,10 @@ def test_a_placement_without_a_run_says_so_and_leads_to_one(theory: Visits) -> N
     put(page, "Final norm", "Off")
     assert measured(page, 1) is None
     assert page.app.get("page_link")[1].proto.query_string == "run1=peri~final_norm-false~layers-2"
+
+
+def test_a_long_value_may_break_before_a_plus_sign_and_before_words() -> None:
+    assert [text for text, _ in pieces(r"a = b + c\ \text{at first}")] == ["a = b", " ", "+ c", " ", r"\text{at first}"]
 
 
 def test_a_run_that_has_no_singular_values_says_so_beside_one_that_has(theory: Visits) -> None:

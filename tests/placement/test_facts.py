@@ -213,10 +213,12 @@ def moved_gradient(name: str, layers: int) -> float:
         logits_nv, _ = forward(pack(parameters), batch.tokens_bt, config, stack, scales, taps(stack))
         return optax.softmax_cross_entropy_with_integer_labels(logits_nv, batch.targets_bt.ravel()).mean()
 
+    parameters = initial_parameters(config)
+
     def moved(seed: int) -> Any:
         random = np.random.default_rng(seed)
         by = 2.0**-24 if seed else 0.0
-        return jax.tree.map(lambda leaf: leaf * (1 + by * random.choice([-1, 1], leaf.shape)), initial_parameters(config))
+        return jax.tree.map(lambda leaf: leaf * (1 + by * random.choice([-1, 1], leaf.shape)), parameters)
 
     with jax.enable_x64(True):
         gradient = jax.jit(jax.grad(loss_of))

@@ -1,5 +1,6 @@
 """A run's file: it holds everything, and is recognized when it is damaged."""
 
+import base64
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 from made_run import FACTS, assert_equal, made_history, made_run
 
 from core.runs.config import ENGINE_FORMAT, RunConfig
-from core.runs.file import DAMAGE, METADATA, SINGULAR_VALUES, Facts, NewerFile, Run
+from core.runs.file import BARE_SINGULAR_VALUES, DAMAGE, METADATA, SINGULAR_VALUES, Facts, NewerFile, Run
 from core.runs.history import History
 from core.runs.quantities import FILE_FORMAT
 
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
+DATA = Path(__file__).parents[1] / "data"
 
 
 def assert_same(run: Run, other: Run) -> None:
@@ -43,7 +45,30 @@ def runs(draw: st.DrawFn) -> Run:
 
 
 @given(runs())
-def test_what_is_written_is_read(run: Run) -> None:
+def test_what_is_written_is_read_and_says_of_itself_only_text(run: Run) -> None:
+    """Parquet demands UTF-8 there: other readers refuse a file that has anything else."""
+    content = run.to_parquet()
+    assert_same(Run.from_parquet(content), run)
+    metadata = pq.ParquetFile(pa.BufferReader(content)).metadata.metadata
+    assert METADATA.decode() in {name.decode(): entry.decode() for name, entry in metadata.items()}
+
+
+def test_a_version_before_finds_no_singular_values_where_it_looks_for_bytes() -> None:
+    """It would take a text there for damage, and set the file aside."""
+    run = replace(made_run(CONFIG), singular_values=np.ones((2, 3, 16), np.float32))
+    metadata = pq.read_schema(pa.BufferReader(run.to_parquet())).metadata
+    assert metadata.keys() == {b"norm_placement_lab", b"singular_values_base64"}
+
+
+@pytest.mark.parametrize("name", ["bare_bytes", "format_1"])
+def test_a_file_of_a_version_before_is_read_and_becomes_text(name: str) -> None:
+    content = (DATA / f"{name}.parquet").read_bytes()
+    with pytest.raises(UnicodeDecodeError):
+        pq.read_schema(pa.BufferReader(content)).metadata[b"singular_values"].decode()
+    run = Run.from_parquet(content)
+    assert run.config == CONFIG
+    assert run.singular_values is not None
+    assert run.singular_values.tobytes() == pq.read_schema(pa.BufferReader(content)).metadata[b"singular_values"]
     assert_same(Run.from_parquet(run.to_parquet()), run)
 
 
@@ -110,13 +135,51 @@ def test_a_file_that_no_run_has_is_recognized(edit: object) -> None:
         Run.from_parquet(edited(edit))
 
 
-@pytest.mark.parametrize("written", [b"", b"PK\x03\x04", np.zeros((2, 3, 15), "<f4").tobytes(), np.full((2, 3, 16), -1, "<f4").tobytes()])
-def test_singular_values_that_no_run_has_are_recognized(written: bytes) -> None:
+def with_entry(name: bytes, content: bytes) -> bytes:
+    """The bytes of a run's file with one more entry of the schema's metadata."""
     table = pq.read_table(pa.BufferReader(made_run(CONFIG).to_parquet()))
     sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {SINGULAR_VALUES: written}), sink)
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {name: content}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def spectra(**changes: float) -> bytes:
+    """Singular values that a run can have, those of the last Jacobian changed: `first` to the greatest, `last` to the least."""
+    values = np.linspace(2, 1, 2 * 3 * 16, dtype="<f4").reshape(2, 3, 16)
+    values[-1, -1, 0], values[-1, -1, -1] = changes.get("first", values[-1, -1, 0]), changes.get("last", values[-1, -1, -1])
+    return values.tobytes()
+
+
+def test_singular_values_are_read_from_text() -> None:
+    run = Run.from_parquet(with_entry(SINGULAR_VALUES, base64.b64encode(spectra())))
+    assert run.singular_values is not None
+    assert run.singular_values.astype("<f4").tobytes() == spectra()
+
+
+IMPOSSIBLE_SPECTRA = {
+    "none": b"",
+    "others": b"PK\x03\x04",
+    "of another width": np.zeros((2, 3, 15), "<f4").tobytes(),
+    "negative": spectra(last=-1.0),
+}
+
+
+@pytest.mark.parametrize("content", IMPOSSIBLE_SPECTRA.values(), ids=IMPOSSIBLE_SPECTRA)
+def test_singular_values_that_no_run_has_are_recognized(content: bytes) -> None:
     with pytest.raises(DAMAGE):
-        Run.from_parquet(sink.getvalue().to_pybytes())
+        Run.from_parquet(with_entry(SINGULAR_VALUES, base64.b64encode(content)))
+
+
+@pytest.mark.parametrize("text", [b"", base64.b64encode(spectra())[:-1], b"!" + base64.b64encode(spectra())[1:]])
+def test_singular_values_that_are_no_base64_are_recognized(text: bytes) -> None:
+    with pytest.raises(DAMAGE):
+        Run.from_parquet(with_entry(SINGULAR_VALUES, text))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", bytes(4 * 2 * 3 * 15)])
+def test_bytes_of_a_version_before_that_no_run_has_are_recognized(content: bytes) -> None:
+    with pytest.raises(DAMAGE):
+        Run.from_parquet(with_entry(BARE_SINGULAR_VALUES, content))
 
 
 @given(st.data())

@@ -1,5 +1,6 @@
 """Two placements' blocks as drawings and equations that light up together and slide into each other, without asking the server."""
 
+import re
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -82,13 +83,19 @@ def formulas(placement: Placement, layers: int) -> str:
     entries: list[tuple[str, list[list[Token]]]] = []
     for segment, derivative in zip(equations(placement, layers), jacobian(placement, layers), strict=True):
         entries += [(upper(which(range(segment.first, segment.last + 1))), segment.lines), ("Jacobian ∂x′/∂x", [tokens(derivative)])]
-        numbers: list[list[Token]] = [[(latex, None)] for latex in (*segment.constants, *segment.gains)]
+        numbers = [pieces(latex) for latex in (*segment.constants, *segment.gains)]
         if numbers:
             entries.append((f"At a depth of {layers}", numbers))
     if placement.dual_stream:
         entries.append(("Jacobian ∂r′/∂r", [[(IDENTITY_PATH, "attention.dual")]]))
     entries.append(("Before the first block, and what the head reads", ends(placement)))
     return "".join(f"<dt>{title}</dt>" + "".join(f"<dd>{math(line)}</dd>" for line in lines) for title, lines in entries)
+
+
+def pieces(latex: str) -> list[Token]:
+    """A line that may break before a plus sign and before words."""
+    first, *rest = re.split(r" (?=\+ )|\\ (?=\\text)", latex)
+    return [(first, None), *((text, None) for part in rest for text in (" ", part))]
 
 
 def symbols_text(pair: Pair) -> str:
