@@ -133,8 +133,7 @@ def keep(runs: Iterator[Trained]) -> list[Trained]:
     troubles: dict[str, None] = {}  # each is told once
     for trained in runs:
         found.append(trained)
-        stored = store.load(trained.config) if trained.run else None
-        if trained.run and (stored is None or stored.history.absent):
+        if trained.run and not store.load_complete(trained.config):
             try:
                 store.save(trained.run)
             except store.StoreError as error:

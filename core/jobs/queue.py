@@ -68,7 +68,7 @@ class Jobs:
 
         Raises ConfigError where the host does not allow it, QueueFull, and JobsError where no scheduler answers.
         """
-        if self._join(config, viewer) or ((run := store.load(config)) and not run.history.absent):
+        if self._join(config, viewer) or store.load_complete(config):
             return
         admit(config)
         client, expected = self._connect(), estimate.seconds(config)

@@ -36,6 +36,12 @@ def load(config: RunConfig) -> Run | None:
     return next((run for run in found if not run.history.absent), found[0] if found else None)
 
 
+def load_complete(config: RunConfig) -> Run | None:
+    """The finished run of this configuration, if there is one that has recorded all that is recorded today."""
+    run = load(config)
+    return run if run and not run.history.absent else None
+
+
 def read(folder: Path, config: RunConfig) -> Run | None:
     """The run of this configuration in one folder."""
     path = folder / f"{config.key}{SUFFIX}"

@@ -82,8 +82,7 @@ def running(entries: list[Result]) -> list[RunConfig]:
 @lru_cache(maxsize=64)
 def stored_run(config: RunConfig) -> Run:
     """The finished run. Raises LookupError, which is not cached, where there is none yet, or one that has not recorded all."""
-    run = store.load(config)
-    if run and not run.history.absent:
+    if run := store.load_complete(config):
         return run
     raise LookupError(config.key)
 
