@@ -129,7 +129,7 @@ def keep(runs: Iterator[Trained]) -> list[Trained]:
     troubles: dict[str, None] = {}  # each is told once
     for trained in runs:
         found.append(trained)
-        stored = store.load(trained.config) if trained.run else None
+        stored = store.load(trained.config) if trained.run and not trained.run.facts.moved else None
         if trained.run and (stored is None or stored.history.absent):
             try:
                 store.save(trained.run)

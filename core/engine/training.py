@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
-from core.engine.devices import DeviceKind, devices, even_share
+from core.engine.devices import DeviceKind, devices, even_share, xla_flags
 from core.engine.feed import CHUNK, SHARDS, Feed, abstract_feed, batches, next_feed
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
@@ -231,7 +231,7 @@ class Training:
         trained = unpack(jax.device_get(self.state.parameters), self.config, stack)
         spectra = [singular_values(self.config, parameters) for parameters in (initial_parameters(self.config), trained)]
         device = f"{len(devices)} x {devices[0].device_kind}"
-        facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions)
+        facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions, xla_flags())
         return Run(self.config, history, facts, np.stack(spectra))
 
 
