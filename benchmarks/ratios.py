@@ -159,11 +159,12 @@ def why_no_torch(device: str) -> str:
 def time_process(arguments: Sequence[str], device: str) -> Timed:
     """Times a Python process from start to end. Raises CalledProcessError where it fails.
 
-    It starts with nothing cached, and on `cpu` sees no GPU. What it says of its runs are the lines of JSON that it prints, or the facts of
-    the runs that it keeps. Its peak memory is at least that of this process: the system counts a child from the size of its parent.
+    It starts with nothing cached and no options of XLA, and on `cpu` sees no GPU. What it says of its runs are the lines of JSON that it
+    prints, or the facts of the runs that it keeps. Its peak memory is at least that of this process: the system counts a child from the
+    size of its parent.
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryDirectory() as cache:
-        environment = os.environ | {"NORMLAB_CACHE": cache, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+        environment = os.environ | {"NORMLAB_CACHE": cache, "JAX_ENABLE_COMPILATION_CACHE": "false", "XLA_FLAGS": ""}
         if device == "cpu":
             environment["JAX_PLATFORMS"] = "cpu"
         started = time.perf_counter()

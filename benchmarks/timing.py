@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import stopwatch
-from core.engine.devices import DeviceError, DeviceKind, devices
+from core.engine.devices import DeviceKind, devices
 from core.engine.group import compile_group, train_together
 from core.engine.training import Training, begin, compile_program
-from core.machine import matrix_gflops, product_gflops
+from core.machine import DeviceError, matrix_gflops, product_gflops
 from core.runs.config import RunConfig
 
 GPU_SIZE = 8192  # of the square matrices whose product shows what a GPU can do

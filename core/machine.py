@@ -1,10 +1,14 @@
-"""How fast this machine multiplies matrices."""
+"""This machine: how fast it multiplies matrices, and what it lacks."""
 
 import time
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+
+
+class DeviceError(RuntimeError):
+    """What is to compute a run is not there; the text is one sentence for the user."""
 
 
 @cache

@@ -35,3 +35,9 @@ def shown(value: Any) -> str:
     except ValueError:  # Python does not write out whole numbers of more than 4300 digits
         return "a number of thousands of digits"
     return repr(text[:40] + "…") if len(text) > 40 else repr(text) if isinstance(value, str) else text
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, or else is, short enough for a sentence."""
+    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+    return first[:200].rstrip(".: ")

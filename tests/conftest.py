@@ -1,5 +1,6 @@
-"""What every test stands on: a cache of its own, properties that a busy machine cannot fail, and a run small enough for any test."""
+"""What every test stands on: a cache of its own, two devices, properties that a busy machine cannot fail, and a run that is small."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from core.runs.config import RunConfig
 
+os.environ["JAX_NUM_CPU_DEVICES"] = "2"  # several, whatever the machine has; also for processes that a test starts
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lab")
 

@@ -1,4 +1,4 @@
-"""What the commands of core/cli/main.py do. Each returns its exit code; what it cannot do it says by ConfigError or Failure."""
+"""What the commands of core/cli/main.py do. Each returns its exit code; else it raises ConfigError, DeviceError or Failure."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from core.runs.config import RunConfig, admit
 from core.runs.history import History
 from core.runs.labels import labels
 from core.runs.presets import ARTICLE
-from core.runs.settings import ConfigError
+from core.values import first_line
 
 if TYPE_CHECKING:
     from core.engine.devices import DeviceKind
@@ -82,7 +82,7 @@ def read_settings(arguments: Namespace) -> dict[str, Any]:
 def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> Iterator[Trained]:
     """Trains run after run until `stop` is set, with a bar where standard error is a terminal.
 
-    Raises ConfigError where the host does not allow a run or the device is not there, and Failure where the device fails.
+    Raises ConfigError where the host does not allow a run, DeviceError where the device is not there, and Failure where it fails.
     """
     for config in configs:
         admit(config)
@@ -98,10 +98,8 @@ def compute(configs: Sequence[RunConfig], device: "DeviceKind", stop: Event) -> 
 
 
 def compute_one(config: RunConfig, label: str, device: "DeviceKind", stop: Event, bar: Any) -> Trained:
-    from jax.errors import JaxRuntimeError
-
     from core.engine import training
-    from core.engine.devices import DeviceError
+    from core.engine.devices import FailedDevice
 
     history, run = History.empty(config.layers), None
     try:
@@ -120,10 +118,8 @@ def compute_one(config: RunConfig, label: str, device: "DeviceKind", stop: Event
                 break
         if len(history) == config.steps or history.diverged_at:
             run = training_run.finished(history, time.perf_counter() - started)
-    except DeviceError as error:
-        raise ConfigError(str(error)) from error
-    except JaxRuntimeError as error:
-        raise Failure(f"{label} could not be computed: {str(error).splitlines()[0]}") from error
+    except FailedDevice as error:
+        raise Failure(f"{label} could not be computed: {first_line(error)}.") from error
     return Trained(label, config, history, run)
 
 
@@ -133,7 +129,7 @@ def keep(runs: Iterator[Trained]) -> list[Trained]:
     troubles: dict[str, None] = {}  # each is told once
     for trained in runs:
         found.append(trained)
-        if trained.run and not store.load_complete(trained.config):
+        if trained.run and (trained.run.facts.moved or not store.load_complete(trained.config)):
             try:
                 store.save(trained.run)
             except store.StoreError as error:

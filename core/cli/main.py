@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from core.cli.parser import parser
+from core.machine import DeviceError
 from core.runs.settings import ConfigError
 
 
@@ -34,7 +35,7 @@ def exit_code(command: Callable[[], int]) -> int:
         return code
     except KeyboardInterrupt:
         return 130
-    except ConfigError as error:
+    except (ConfigError, DeviceError) as error:
         print(error, file=sys.stderr)
         return 2
     except OSError as error:  # of standard output: what becomes of files is told where they are written

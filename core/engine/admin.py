@@ -17,6 +17,7 @@ from core.engine.block import SUBLAYERS, Block, Scales, block_of
 from core.engine.compilation import PROGRAMS
 from core.engine.feed import batches
 from core.engine.model import embed
+from core.engine.pins import COMPILER_PINS
 from core.placement.record import Stack
 from core.runs.config import RunConfig, program_shape
 
@@ -32,7 +33,7 @@ def set_stream_factors(config: RunConfig, parameters: dict[str, Any], stack: Sta
 
 @lru_cache(maxsize=PROGRAMS)
 def compile_pass(shape: RunConfig, stack: Stack) -> Any:
-    return jax.jit(partial(stream_factors, config=shape, stack=stack))
+    return jax.jit(partial(stream_factors, config=shape, stack=stack), compiler_options=COMPILER_PINS)
 
 
 def stream_factors(

@@ -21,6 +21,7 @@ from core.engine.compilation import PROGRAMS
 from core.engine.devices import DeviceKind, devices, even_share
 from core.engine.feed import Feed, batches, next_feed
 from core.engine.model import KEPT_BYTES, Measured, dense_bytes
+from core.engine.pins import pinned
 from core.engine.training import (
     SPECS,
     Numbers,
@@ -57,6 +58,7 @@ class Group(Program):
     places: int  # slots for runs; unused ones idle
 
 
+@pinned()
 def compile_group(configs: Sequence[RunConfig], device: DeviceKind = "auto", device_count: int | None = None) -> Group:
     """The compiled program for these runs, which also serves any group of the same shape and structure with at most as many runs; cached.
 
@@ -131,6 +133,7 @@ def run_chunks(
     return jax.lax.map(lambda arguments: run(*arguments), (state, scales, numbers, feed, count_p), batch_size=batch_size)
 
 
+@pinned()
 def train_together(configs: Sequence[RunConfig], group: Group) -> Iterator[list[History]]:
     """The runs' histories, chunk by chunk as they are computed: a list with an entry for each run, empty once that has diverged.
 
@@ -164,9 +167,10 @@ def train_chunks(
         feed_r = [next_feed(source, rate_s[step : step + count]) for source, rate_s in zip(source_r, rate_rs, strict=True)]
         count_p = np.zeros(group.places, np.int32)
         count_p[place_r] = np.where(going_r, count, 0)
-        seated = jax.device_put((stack_trees([feed_r[run % runs] for run in run_p]), count_p), (feed_shards, count_shards))
-        state, records, done_p = group.run_chunk(state, *constants, *seated)
-        records, done_p = jax.device_get((records, done_p))
+        with pinned():
+            seated = jax.device_put((stack_trees([feed_r[run % runs] for run in run_p]), count_p), (feed_shards, count_shards))
+            state, records, done_p = group.run_chunk(state, *constants, *seated)
+            records, done_p = jax.device_get((records, done_p))
         rows_r = [jax.tree.map(lambda rows, place=place: rows[place], records) for place in place_r]
         chunk = [as_history(rows, done_p[place], rate_s[step:]) for rows, place, rate_s in zip(rows_r, place_r, rate_rs, strict=True)]
         yield chunk

@@ -18,6 +18,7 @@ from core.engine.admin import set_stream_factors
 from core.engine.block import DYT_ALPHA, Scales
 from core.engine.devices import set_up_jax
 from core.engine.parameters import parameter_shapes
+from core.engine.pins import COMPILER_PINS, pinned
 from core.placement.design import placement_of
 from core.placement.record import BlockSpec
 from core.runs.config import RunConfig
@@ -32,7 +33,7 @@ def path_number(*path: str) -> np.uint32:
     return np.uint32(int.from_bytes(digest[:4], "big"))
 
 
-@partial(jax.jit, static_argnames=("size", "truncated"))
+@partial(jax.jit, static_argnames=("size", "truncated"), compiler_options=COMPILER_PINS)
 def normal(seed: int, path: np.uint32, size: int, truncated: bool = False) -> jax.Array:
     """Standard normal numbers, on request cut at -2 and 2."""
     key = jax.random.fold_in(jax.random.PRNGKey(seed), path)
@@ -57,6 +58,7 @@ def column_gains(module: str, columns: int, segment: list[BlockSpec]) -> np.ndar
     return np.repeat(gain_lm, columns // len(matrices), axis=1)[:, None, :]
 
 
+@pinned()
 def initial_parameters(config: RunConfig) -> dict[str, Any]:
     """The parameters that a run starts from: float32, on the host."""
     set_up_jax()

@@ -21,12 +21,13 @@ from jax.sharding import PartitionSpec as P
 
 from core.engine.block import Scales
 from core.engine.compilation import PROGRAMS
-from core.engine.devices import DeviceKind, devices, even_share
+from core.engine.devices import DeviceKind, devices, even_share, xla_flags
 from core.engine.feed import CHUNK, SHARDS, Feed, abstract_feed, batches, next_feed
 from core.engine.initialization import initial_parameters
 from core.engine.jacobian import singular_values
 from core.engine.model import Measured, forward, taps
 from core.engine.parameters import Packed, pack, parameter_shapes, unpack
+from core.engine.pins import COMPILER_PINS, pinned
 from core.machine import matrix_gflops
 from core.placement.design import placement_of
 from core.placement.record import Stack
@@ -143,6 +144,7 @@ def run_chunk(
     return state, records, done
 
 
+@pinned()
 def compile_program(config: RunConfig, device: DeviceKind = "auto", device_count: int | None = None) -> Program:
     """The compiled program for a run; cached for all runs of the same shape and structure.
 
@@ -165,7 +167,7 @@ def build(chunk: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any, 
     started = time.perf_counter()
     # `train_step` averages the gradients itself, once, not per parameter and block
     sharded = jax.shard_map(chunk, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
-    options = COMPILER_OPTIONS.get(mesh.devices.flat[0].platform)
+    options = COMPILER_PINS | COMPILER_OPTIONS.get(mesh.devices.flat[0].platform, {})
     shards = on_mesh(mesh, in_specs)  # said, since XLA would replicate what a structure has no use for
     program = jax.jit(sharded, in_shardings=shards, donate_argnums=0, compiler_options=options)
     return program.lower(*arguments).compile(), mesh, time.perf_counter() - started
@@ -185,6 +187,7 @@ def abstract_arguments(shape: RunConfig, stack: Stack) -> tuple[Any, ...]:
     return state, scales, numbers, abstract_feed(shape), jax.ShapeDtypeStruct((), jnp.int32)
 
 
+@pinned()
 def begin(config: RunConfig) -> tuple[State, list[Scales], Numbers]:
     """What a run starts from, and the numbers of its placement and its settings: all on the host."""
     parameters = pack(initial_parameters(config))
@@ -196,6 +199,7 @@ def begin(config: RunConfig) -> tuple[State, list[Scales], Numbers]:
 class Training:
     """A run that is trained by iterating over it: its history, chunk by chunk as it is computed, ending early where the run diverges."""
 
+    @pinned()
     def __init__(self, config: RunConfig, program: Program) -> None:
         """Raises ValueError where the program was compiled for other runs."""
         program.check(config)
@@ -209,14 +213,16 @@ class Training:
         while step < config.steps and not diverged:
             started = time.perf_counter()
             count = min(count, config.steps - step)
-            feed = jax.device_put(next_feed(source, rate_s[step : step + count]), shards)
-            self.state, records, done = self.program.run_chunk(self.state, self.scales, self.numbers, feed, np.int32(count))
-            chunk = as_history(jax.device_get(records), int(done), rate_s[step:])
+            with pinned():
+                feed = jax.device_put(next_feed(source, rate_s[step : step + count]), shards)
+                self.state, records, done = self.program.run_chunk(self.state, self.scales, self.numbers, feed, np.int32(count))
+                chunk = as_history(jax.device_get(records), int(done), rate_s[step:])
             yield chunk
             step += len(chunk)
             diverged = chunk.diverged_at is not None
             count = affordable_steps((time.perf_counter() - started) / len(chunk))
 
+    @pinned()
     def finished(self, history: History, seconds: float) -> Run:
         """The run after its last step, with what is to be known of how it was computed; `seconds` is the time of its training."""
         devices = self.program.mesh.devices.ravel()
@@ -225,7 +231,7 @@ class Training:
         trained = unpack(jax.device_get(self.state.parameters), self.config, stack)
         spectra = [singular_values(self.config, parameters) for parameters in (initial_parameters(self.config), trained)]
         device = f"{len(devices)} x {devices[0].device_kind}"
-        facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions)
+        facts = Facts(device, self.program.compile_seconds, seconds, matrix_gflops(), versions, xla_flags())
         return Run(self.config, history, facts, np.stack(spectra))
 
 

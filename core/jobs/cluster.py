@@ -1,10 +1,13 @@
 """What computes runs: one thread of this process, or the Dask cluster whose scheduler NORMLAB_SCHEDULER names."""
 
+import contextlib
 import logging
+import weakref
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from core import host
+from core.values import first_line
 
 CONNECT_SECONDS = 5
 SCHEDULER_TOPIC = "all"  # of the events in which a scheduler tells what becomes of its workers
@@ -31,24 +34,53 @@ class ClusterError(RuntimeError):
 
 
 def connect() -> Any:
-    """A Dask client; closing it closes what it started. Raises ClusterError."""
+    """A Dask client; closing it closes what it started. Raises ClusterError, whatever Dask makes of its files and the environment."""
+    try:
+        import distributed
+
+        logging.getLogger(distributed.__name__).setLevel(logging.ERROR)
+        return join(address) if (address := host.text("SCHEDULER")) else start()
+    except ClusterError:
+        raise
+    except Exception as error:
+        raise ClusterError(f"Dask cannot start here: {first_line(error)}.") from error
+
+
+def start() -> Any:
+    """The client of a cluster of its own, in this process: what Dask's files and the environment say is meant for other clusters."""
     import dask
     from distributed import Client
 
-    address = host.text("SCHEDULER")
-    logging.getLogger("distributed").setLevel(logging.ERROR)
-    with dask.config.set(DASK_SETTINGS):
-        try:
-            if not address:
-                return Client(set_as_default=False, **LOCAL)
-            check_address(address)
+    with contextlib.ExitStack() as settings:
+        settings.enter_context(dask.config.set(dask_defaults() | DASK_SETTINGS))
+        client = Client(set_as_default=False, **LOCAL)
+        weakref.finalize(client, settings.pop_all().close)  # a cluster at work reads settings, too
+    return client
+
+
+def join(address: str) -> Any:
+    """The client of somebody's cluster, connected as Dask is told. Raises ClusterError."""
+    import dask
+    from distributed import Client
+
+    try:
+        check_address(address)
+        with dask.config.set(DASK_SETTINGS):
             return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, ImportError) as error:
-            where = f"NORMLAB_SCHEDULER is {address!r}; no Dask scheduler answers there" if address else f"Dask cannot start here: {error}"
-            raise ClusterError(f"{where}.") from error
+    except (OSError, ValueError, ImportError) as error:
+        raise ClusterError(f"NORMLAB_SCHEDULER is {address!r}; no Dask scheduler answers there.") from error
+    except Exception as error:
+        raise ClusterError(f"NORMLAB_SCHEDULER is {address!r}; Dask does not connect: {first_line(error)}.") from error
 
 
 # What follows rests on how Dask works inside.
+
+
+def dask_defaults() -> dict[str, Any]:
+    """All settings as Dask ships them; what it knows besides is None."""
+    from dask.config import config, defaults, merge
+
+    return dict.fromkeys(config) | merge(*defaults)
 
 
 def check_address(address: str) -> None:

@@ -24,6 +24,7 @@ from core.runs import store
 from core.runs.config import RunConfig, admit
 from core.runs.file import Run
 from core.runs.history import History
+from core.values import first_line
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
@@ -267,5 +268,4 @@ def reason(error: Exception) -> str:
         return "The run failed: it was begun several times, and each time its worker was lost."
     if isinstance(error, CancelledError):
         return "The run failed: the connection to the scheduler was lost."
-    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
-    return f"The run failed: {first[:200].rstrip('.')}."
+    return f"The run failed: {first_line(error)}."

@@ -3,7 +3,7 @@
 import base64
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from core.runs.quantities import FILE_FORMAT
 METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values_base64"  # entries of the schema's metadata, which must be UTF-8
 BARE_SINGULAR_VALUES = b"singular_values"  # where versions before had the bytes themselves; they take a text there for damage
 STORED = np.dtype("<f4")  # of the singular values
+HARMLESS_FLAGS = ("--xla_dump_", "--xla_force_host_platform_device_count=")  # of XLA; beginnings
 # What reading a file that is no run's can raise.
 DAMAGE = (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError, OSError, pa.ArrowException)
 
@@ -36,13 +37,19 @@ class Facts:
     train_seconds: float
     matrix_gflops: float  # what the machine's matrix products reached in the same process
     versions: dict[str, str]
+    xla_flags: str = ""  # what the environment told XLA, as one text
 
     def __post_init__(self) -> None:
         numbers = (self.compile_seconds, self.train_seconds, self.matrix_gflops)
         if not all(type(value) in (int, float) and 0 <= value < math.inf for value in numbers):
             raise ValueError("times and rates must be numbers, finite and not negative")
-        if not all(isinstance(text, str) for text in (self.device, *self.versions, *self.versions.values())):
-            raise ValueError("device and versions must be texts")
+        if not all(isinstance(text, str) for text in (self.device, self.xla_flags, *self.versions, *self.versions.values())):
+            raise ValueError("device, versions and flags must be texts")
+
+    @property
+    def moved(self) -> bool:
+        """Whether XLA was told anything that can move numbers: whatever is not harmless may."""
+        return not all(flag.startswith(HARMLESS_FLAGS) for flag in self.xla_flags.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Run:
             "config": self.config.to_dict(),
             "engine_format": ENGINE_FORMAT,
             "file_format": self.history.format,
-            "facts": asdict(self.facts),
+            "facts": {name: value for name, value in asdict(self.facts).items() if value or name != "xla_flags"},  # versions before lack it
             "outcome": outcome(self.history, TASKS[self.config.task]),
             "diverged_at": self.history.diverged_at,
         }
@@ -96,7 +103,7 @@ def describe(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
     file_format = about.get("file_format", 1)  # the first one did not name itself
     if type(file_format) is not int or file_format < 1:
         raise ValueError("a file's format is a whole number from 1")
-    if file_format > FILE_FORMAT or set(about["config"]) - set(SETTINGS):
+    if file_format > FILE_FORMAT or set(about["config"]) - set(SETTINGS) or about["facts"].keys() - {field.name for field in fields(Facts)}:
         raise NewerFile
     config, steps = RunConfig.from_file(about["config"]), file.metadata.num_rows
     if not 1 <= steps <= config.steps:

@@ -63,8 +63,15 @@ def read(folder: Path, config: RunConfig) -> Run | None:
 
 
 def save(run: Run, folder: Path | None = None) -> None:
-    """Writes the run's file, whole or not at all. Raises StoreError where the folder cannot take it or has a later version's."""
+    """Writes the run's file, whole or not at all.
+
+    Raises StoreError where the folder cannot take it or has a later version's, and where the run is not the one that others get.
+    """
     folder = folder or runs_folder()
+    if run.facts.moved:
+        raise StoreError(
+            f"The run was not written to {folder}: it was computed with XLA_FLAGS={run.facts.xla_flags!r}, which can move numbers."
+        )
     if is_newer(folder / f"{run.config.key}{SUFFIX}"):
         raise StoreError(f"The run was not written to {folder}: a later version of the lab has left its file there.")
     temporary = None

@@ -1,4 +1,6 @@
-"""A server with a cache of its own, started once, and visitors whose browsers report every error and every request elsewhere."""
+"""A server with a cache of its own, started once, from a folder that is not the app's, and visitors whose browsers report every error and
+every request elsewhere.
+"""
 
 import os
 import re
@@ -107,9 +109,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    address, runs = f"http://127.0.0.1:{port}", tmp_path_factory.mktemp("served")
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address=127.0.0.1", f"--server.port={port}"]
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"NORMLAB_CACHE": str(runs)}, stdout=subprocess.DEVNULL) as process:
+    address, runs, elsewhere = f"http://127.0.0.1:{port}", tmp_path_factory.mktemp("served"), tmp_path_factory.mktemp("elsewhere")
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), "--server.address=127.0.0.1", f"--server.port={port}"]
+    with subprocess.Popen(command, cwd=elsewhere, env=os.environ | {"NORMLAB_CACHE": str(runs)}, stdout=subprocess.DEVNULL) as process:
         try:
             wait_until_healthy(address, process)
             yield Server(address, process, runs)

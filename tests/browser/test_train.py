@@ -32,6 +32,10 @@ def test_a_newcomer_sees_three_runs_drawn(visit: Visit) -> None:
     expect(page.button("Run Shortcut")).to_be_disabled()
 
 
+def test_its_icon_is_a_picture(visit: Visit) -> None:
+    expect(visit().page.locator("link[rel~=icon]")).to_have_attribute("href", re.compile(r"^data:image/svg\+xml"))
+
+
 def test_a_fresh_browser_with_the_same_address_shows_the_same_page(visit: Visit) -> None:
     query = "?run1=pre&run2=post&edit=2&hide=1&view=layers&step=90"
     first, second = visit(query), visit(query)

@@ -70,6 +70,22 @@ def test_a_run_that_the_store_has_is_not_written_again(own_store: Path, monkeypa
     assert main.main(shlex.split(TINY)) == 0
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_run_whose_numbers_xla_may_have_moved_is_told_and_not_kept(
+    own_store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    if known:
+        assert main.main(shlex.split(TINY)) == 0
+        capsys.readouterr()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    assert main.main([*shlex.split(TINY), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["facts"]["xla_flags"] == "--xla_cpu_enable_fast_math=true"
+    assert (err.count("\n"), "it was computed with XLA_FLAGS='--xla_cpu_enable_fast_math=true'" in err) == (1, True)
+    stored = store.load(config_of(TINY))
+    assert (stored is not None, stored is None or stored.facts.xla_flags == "") == (known, True)
+
+
 def test_a_store_that_takes_nothing_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

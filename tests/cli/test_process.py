@@ -97,3 +97,23 @@ def test_an_output_that_knows_no_middle_dot_gets_an_escape() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     process = subprocess.run([sys.executable, "-m", "core", *words], capture_output=True, text=True, env=environment, check=True)
     assert process.stdout.splitlines()[1].startswith("Pre-Norm \\xb7 no warmup")
+
+
+def test_an_environment_in_which_jax_does_not_start_is_told_in_a_sentence_that_names_it() -> None:
+    sentences = {
+        "JAX_PLATFORMS=cuda": "",  # what JAX says depends on whether there is a GPU
+        "JAX_PLATFORMS=foo": "Unable to initialize backend 'foo': Backend 'foo' is not in the list of known backends",
+        "JAX_NUM_CPU_DEVICES=0": "Unable to initialize backend 'cpu'",
+        "JAX_NUM_CPU_DEVICES=x": 'Invalid value "x" for JAX flag jax_num_cpu_devices.',
+        "JAX_ENABLE_X64=perhaps": "invalid truth value 'perhaps' for environment 'JAX_ENABLE_X64'.",
+    }
+    words = [sys.executable, "-m", "core", *shlex.split(TINY), "--device", "cpu"]
+    running = {}
+    for setting in sentences:
+        name, value = setting.split("=")
+        environment = {other: text for other, text in os.environ.items() if not other.startswith("JAX_")} | {name: value}
+        running[setting] = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for setting, process in running.items():
+        out, err = process.communicate()
+        assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith(f"JAX does not start here with {setting}: {sentences[setting]}")

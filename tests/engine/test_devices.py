@@ -7,7 +7,8 @@ import jax
 import pytest
 
 import core.engine
-from core.engine.devices import devices, even_share
+from core.engine.devices import check, devices, even_share
+from core.machine import DeviceError
 from core.runs.config import RunConfig
 
 ENGINE = sorted(path.stem for path in Path(core.engine.__path__[0]).glob("[a-z]*.py"))
@@ -24,10 +25,6 @@ def test_auto_prefers_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices("auto") == ["gpu"]
 
 
-def test_the_cpu_has_a_device_for_every_core() -> None:
-    assert len(jax.devices("cpu")) == (len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
-
-
 def run_python(program: str, **environment: str) -> str:
     """What a program prints in an interpreter of its own."""
     done = subprocess.run([sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False)
@@ -35,6 +32,7 @@ def run_python(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+UNSET = {"JAX_NUM_CPU_DEVICES": "-1"}
 TRAIN = """
 from core.engine.initialization import initial_parameters
 from core.runs.config import RunConfig
@@ -58,11 +56,50 @@ assert dict(jax.config.values) == before
     assert run_python(imports + TRAIN) == f"2 {len(even_share(devices('cpu'), RunConfig().batch))}"
 
 
+def test_a_jax_in_use_keeps_its_devices() -> None:
+    assert run_python(f"import jax; jax.numpy.ones(3)\n{TRAIN}", **UNSET) == "2 1"
+
+
+CORES = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+
+
 @pytest.mark.parametrize(
-    ("before", "count"), [("jax.devices()", 1), ("jax.config.update('jax_num_cpu_devices', 3)", 3)], ids=["in use", "chosen"]
+    ("before", "environment", "count"),
+    [
+        ("", {}, CORES),
+        ("import jax; jax.config.update('jax_num_cpu_devices', 3)", {}, 3),
+        ("", {"JAX_NUM_CPU_DEVICES": "3"}, 3),
+        ("", {"XLA_FLAGS": "--xla_force_host_platform_device_count=3"}, 3),
+    ],
+    ids=["", "chosen", "JAX's variable", "XLA's flag"],
 )
-def test_where_somebody_has_set_jax_up_before_its_devices_stay_as_they_are(before: str, count: int) -> None:
-    assert run_python(f"import jax; {before}\n{TRAIN}") == f"2 {count}"
+def test_there_is_a_device_for_every_core_unless_somebody_has_chosen_another_number(
+    before: str, environment: dict[str, str], count: int
+) -> None:
+    count_devices = "from core.engine.devices import devices; print(len(devices('cpu')))"
+    assert run_python(f"{before}\n{count_devices}", **UNSET | environment) == str(count)
+
+
+def test_flags_at_which_xla_would_end_the_process_are_told() -> None:
+    with pytest.raises(DeviceError) as error:
+        check("--xla_nonsense=1")
+    assert str(error.value) == "XLA does not take XLA_FLAGS='--xla_nonsense=1': Unknown flag in XLA_FLAGS: --xla_nonsense=1."
+    check("--xla_cpu_enable_fast_math=true")
+
+
+def test_without_a_cpu_a_run_on_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where JAX_PLATFORMS names a GPU alone."""
+
+    def only_gpu(kind: str) -> list[str]:
+        if kind == "cpu":
+            raise RuntimeError("Unknown backend cpu. Available backends are ['cuda']")
+        return [kind]
+
+    monkeypatch.setattr(jax, "devices", only_gpu)
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    assert devices("auto") == ["gpu"]
+    with pytest.raises(DeviceError, match=r"^JAX does not start here with .*JAX_PLATFORMS=cuda: Unknown backend cpu\."):
+        devices("cpu")
 
 
 def test_without_a_gpu_auto_falls_back_and_gpu_says_what_to_install() -> None:

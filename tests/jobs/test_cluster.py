@@ -1,8 +1,12 @@
 """The cluster inside the process, and the addresses of others."""
 
+import gc
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 from urllib.error import HTTPError
@@ -14,6 +18,18 @@ import pytest
 
 from core.jobs.cluster import DASK_SETTINGS, SCHEDULER_TOPIC, ClusterError, check_address, connect, lost_tasks, submit_in_turn
 
+HUB = {  # what is usual where many share a cluster, and two mistakes
+    "scheduler-address": "tls://scheduler.hub:8786",
+    "distributed.comm.require-encryption": True,
+    "distributed.comm.tls.ca-file": "/etc/dask/no-such.pem",
+    "distributed.client.security-loader": "no_such_module.loader",
+    "distributed.scheduler.preload": ["no_such_module"],
+    "distributed.worker.preload": ["no_such_module"],
+    "distributed.scheduler.idle-timeout": "1s",
+    "temporary-directory": "/proc/no-such-folder",
+    "distributed.comm.timeouts.connect": "soon",
+    "distributed.admin.event-loop": "none",
+}
 gate, begun = threading.Event(), SimpleQueue[int]()  # of tasks, which Dask takes as functions of modules only
 
 
@@ -44,6 +60,45 @@ def test_it_is_one_thread_that_the_network_cannot_reach(monkeypatch: pytest.Monk
         assert {address.ip for address in opened} <= {"127.0.0.1"}
     finally:
         client.close()
+
+
+def test_what_dask_is_told_of_other_clusters_does_not_reach_the_own_one_and_is_as_before_when_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NORMLAB_SCHEDULER", raising=False)
+    with dask.config.set(HUB):
+        client = connect()
+        assert client.submit(sum, [1, 2]).result() == 3
+        assert client.cluster.scheduler.idle_timeout is None
+        client.close()
+        del client
+        gc.collect()
+        assert {name: dask.config.get(name) for name in HUB} == HUB
+
+
+def test_a_named_scheduler_is_reached_as_dask_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NORMLAB_SCHEDULER", "tcp://127.0.0.1:1")
+    with dask.config.set({"distributed.comm.require-encryption": True}), pytest.raises(ClusterError) as error:
+        connect()
+    assert str(error.value).startswith("NORMLAB_SCHEDULER is 'tcp://127.0.0.1:1'; Dask does not connect: encryption required")
+    assert str(error.value).endswith(".")
+
+
+def test_a_file_that_keeps_dask_from_being_imported_is_told_each_time(tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("distributed: [")
+    program = """
+from core.jobs.queue import Jobs, JobsError
+from core.runs.config import RunConfig
+for _ in range(2):
+    try:
+        Jobs().submit(RunConfig(seed=123), "ann")
+    except JobsError as error:
+        print(error)
+"""
+    environment = os.environ | {"DASK_CONFIG": str(tmp_path), "NORMLAB_SCHEDULER": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    sentence = f"Dask cannot start here: A dask config file at '{tmp_path / 'broken.yaml'}' is malformed, original error message."
+    assert (done.stdout.splitlines(), done.stderr) == ([sentence] * 2, "")
 
 
 @pytest.mark.parametrize("address", ["nowhere", "http://127.0.0.1:80", "127.0.0.1:0", " "])

@@ -12,17 +12,21 @@ from dataclasses import replace
 from functools import reduce
 from operator import add
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 from made_run import assert_equal, made_history
 
+from core.engine import training
 from core.engine.training import Training, compile_program
 from core.jobs import estimate, job, worker
 from core.jobs.cluster import LOCAL
 from core.jobs.queue import FASTEST, KEPT, PAUSES, SLOWEST, TICKS, Jobs, JobsError, QueueFull, Status, max_queue
+from core.machine import DeviceError
 from core.runs import store
 from core.runs.config import RunConfig
+from core.runs.file import Run
 from core.runs.history import History
 from core.runs.settings import ConfigError
 
@@ -295,6 +299,36 @@ def test_a_run_that_cannot_be_written_is_kept_and_written_later(queue: Jobs, fol
     end(queue, later)
     until(lambda: status(queue, config).sentence == "")
     assert_equal(store.load(config).history, trained(config))
+
+
+def test_a_run_whose_numbers_xla_may_have_moved_is_shown_and_not_stored(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this process was told: its worker may be on another machine."""
+    finished = Training.finished
+
+    def elsewhere(*arguments: Any) -> Run:
+        run = finished(*arguments)
+        return replace(run, facts=replace(run.facts, xla_flags="--xla_cpu_enable_fast_math=true"))
+
+    monkeypatch.setattr(Training, "finished", elsewhere)
+    config = fresh()
+    queue.submit(config, "ann")
+    assert end(queue, config).phase == "finished"
+    assert "it was computed with XLA_FLAGS='--xla_cpu_enable_fast_math=true'" in status(queue, config).sentence
+    assert_equal(queue.result(config).history, trained(config))
+    assert store.load(config) is None
+
+
+def test_a_worker_without_a_device_says_so(queue: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_device(*_: object) -> NoReturn:
+        raise DeviceError("JAX does not start here with JAX_PLATFORMS=foo: there is no foo.")
+
+    monkeypatch.setattr(training, "compile_program", no_device)
+    config = fresh()
+    queue.submit(config, "ann")
+    assert (end(queue, config).phase, status(queue, config).sentence) == (
+        "failed",
+        "The run failed: JAX does not start here with JAX_PLATFORMS=foo: there is no foo.",
+    )
 
 
 def test_a_run_that_fails_says_why_and_can_be_run_again(

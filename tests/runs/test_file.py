@@ -39,7 +39,7 @@ def runs(draw: st.DrawFn) -> Run:
     return Run(
         config,
         History({name: column[: history.diverged_at] for name, column in history.columns.items()}),
-        Facts(draw(st.text()), draw(amount), draw(amount), draw(amount), {"jax": draw(st.text())}),
+        Facts(draw(st.text()), draw(amount), draw(amount), draw(amount), {"jax": draw(st.text())}, draw(st.text())),
         draw(st.none() | arrays.arrays(np.float32, (2, layers + 1, config.width), elements=st.floats(0, width=32) | st.just(np.nan))),
     )
 
@@ -78,7 +78,7 @@ def test_the_file_describes_itself(tmp_path: Path) -> None:
     table = pq.read_table(path)
     about = json.loads(table.schema.metadata[METADATA])
     assert about["config"] == CONFIG.to_dict()
-    assert about["facts"] == asdict(FACTS)
+    assert asdict(FACTS) == about["facts"] | {"xla_flags": ""}  # which versions before do not know
     assert (about["engine_format"], about["outcome"], about["diverged_at"]) == (ENGINE_FORMAT, "diverged", 3)
     assert table["step"].to_pylist() == [1, 2, 3]
     assert table["stream_rms"].type.list_size == CONFIG.layers + 1
@@ -115,6 +115,8 @@ def test_an_edit_that_changes_nothing_is_read() -> None:
         lambda table, about: about["facts"].update(train_seconds="2.5"),
         lambda table, about: about["facts"].update(compile_seconds=True),
         lambda table, about: about["facts"].update(device=3),
+        lambda table, about: about["facts"].update(xla_flags=["--xla_cpu_ftz=true"]),
+        lambda table, about: about.update(facts="none"),
         lambda table, about: about["facts"].update(versions=["jax"]),
         lambda table, about: about.update(file_format="2"),
         lambda table, about: about.update(file_format=1.0),
@@ -218,8 +220,27 @@ def test_a_description_nested_beyond_all_measure_is_recognized() -> None:
 
 
 @pytest.mark.parametrize(
-    "edit", [lambda table, about: about.update(file_format=FILE_FORMAT + 1), lambda table, about: about["config"].update(colour="red")]
+    "edit",
+    [
+        lambda table, about: about.update(file_format=FILE_FORMAT + 1),
+        lambda table, about: about["config"].update(colour="red"),
+        lambda table, about: about["facts"].update(weather="fair"),
+    ],
 )
 def test_a_file_of_a_later_version_is_told_from_a_damaged_one(edit: object) -> None:
     with pytest.raises(NewerFile):
         Run.from_parquet(edited(edit))
+
+
+@pytest.mark.parametrize(
+    ("flags", "moved"),
+    [
+        ("", False),
+        ("--xla_force_host_platform_device_count=4 --xla_dump_to=/tmp --xla_dump_hlo_as_text", False),
+        ("--xla_cpu_enable_fast_math=true", True),
+        ("--xla_dump_to=/tmp --xla_cpu_multi_thread_eigen=false", True),
+        ("flags.txt", True),  # a file that has them
+    ],
+)
+def test_whatever_xla_is_told_may_move_numbers_but_for_dumps_and_devices(flags: str, moved: bool) -> None:
+    assert replace(FACTS, xla_flags=flags).moved == moved

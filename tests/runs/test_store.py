@@ -74,6 +74,17 @@ def test_a_later_save_takes_the_place_of_an_earlier_one() -> None:
     assert_same(load(CONFIG), again)
 
 
+def test_a_run_that_xla_was_told_to_compute_otherwise_is_not_written_under_its_key(runs: Path) -> None:
+    flags = "--xla_cpu_enable_fast_math=true"
+    with pytest.raises(StoreError) as error:
+        save(made_run(CONFIG, replace(FACTS, xla_flags=flags)))
+    assert str(error.value) == f"The run was not written to {runs}: it was computed with XLA_FLAGS={flags!r}, which can move numbers."
+    assert not runs.exists()
+    harmless = made_run(CONFIG, replace(FACTS, xla_flags="--xla_force_host_platform_device_count=4"))
+    save(harmless)
+    assert_same(load(CONFIG), harmless)
+
+
 @pytest.mark.parametrize(
     "content",
     [
