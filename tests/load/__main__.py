@@ -1,0 +1,45 @@
+import argparse
+import asyncio
+import sys
+import time
+
+from . import browsers, costs, downloading, leaving, memory, opening, toggling, watching
+from .server import served
+from .table import Row, broken, markdown
+
+PARTS = {
+    "open": opening.measure,
+    "toggle": toggling.measure,
+    "watch": watching.measure,
+    "download": downloading.measure,
+    "leave": leaving.measure,
+    "rerun": costs.measure,
+    "memory": memory.measure,
+    "browsers": browsers.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "python -m tests.load", description="Puts a server of its own under load and prints what was measured."
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them unless some are named")
+    parser.add_argument("--sessions", type=int, metavar="N", help="this many sessions, instead of each part's own numbers")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if arguments.sessions is not None and arguments.sessions < 1:
+        parser.error(f"--sessions is {arguments.sessions}; it must be at least 1")
+    rows: list[Row] = []
+    for part in arguments.parts or PARTS:
+        begin = time.monotonic()
+        with served() as server:
+            rows += asyncio.run(PARTS[part](server, *([(arguments.sessions,)] if arguments.sessions else [])))
+        print(f"{part}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    print(markdown(rows))
+    for line in broken(rows):
+        print(f"- Not as demanded: {line}")
+
+
+if __name__ == "__main__":
+    main()
