@@ -10,6 +10,7 @@ from core.runs.config import RunConfig
 from core.runs.file import Facts, Run
 from core.runs.history import History, dtype
 from core.runs.quantities import QUANTITIES
+from core.runs.schedule import learning_rate_s
 
 FACTS = Facts("2 x cpu", 1.5, 2.5, 100.0, {"jax": "0.0.0"})
 
@@ -21,9 +22,10 @@ def made_history(values: Callable[[tuple[int, ...]], Any], steps: int, layers: i
 
 
 def made_run(config: RunConfig, facts: Facts = FACTS, loss_s: Any = None) -> Run:
-    """Any numbers that follow from the seed, or these losses."""
+    """Any numbers that follow from the seed, or these losses; the learning rate is the configuration's."""
     random = np.random.default_rng(config.seed)
-    history = made_history(partial(random.gamma, 1.0, 1.0), config.steps if loss_s is None else len(loss_s), config.layers)
+    steps = config.steps if loss_s is None else len(loss_s)
+    history = made_history(partial(random.gamma, 1.0, 1.0), steps, config.layers).replace(learning_rate=learning_rate_s(config)[:steps])
     return Run(config, history if loss_s is None else history.replace(loss=np.array(loss_s, np.float32)), facts)
 
 

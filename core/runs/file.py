@@ -14,7 +14,8 @@ from core.data_tasks import TASKS
 from core.runs.config import ENGINE_FORMAT, SETTINGS, RunConfig
 from core.runs.history import History, schema
 from core.runs.outcome import outcome
-from core.runs.quantities import FILE_FORMAT
+from core.runs.quantities import FILE_FORMAT, QUANTITIES
+from core.runs.schedule import learning_rate_s
 
 METADATA, SINGULAR_VALUES = b"norm_placement_lab", b"singular_values_base64"  # entries of the schema's metadata, which must be UTF-8
 BARE_SINGULAR_VALUES = b"singular_values"  # where versions before had the bytes themselves; they take a text there for damage
@@ -87,8 +88,7 @@ class Run:
         if file.schema_arrow != schema(config.layers, file_format):
             raise ValueError("the columns are not those of the run that the file names")
         history = History.from_table(file.read())
-        if (history.diverged_at or config.steps) != len(history):
-            raise ValueError("the run neither has all its steps nor ends where it diverged")
+        check(history, config)
         return cls(config, history, facts, singular_values(file, config))
 
     @staticmethod
@@ -111,6 +111,20 @@ def describe(file: pq.ParquetFile) -> tuple[RunConfig, Facts, int, int]:
     return config, Facts(**about["facts"]), steps, file_format
 
 
+def check(history: History, config: RunConfig) -> None:
+    """Raises ValueError where no run of this configuration can have recorded that. What is not a number is not negative."""
+    steps = len(history)
+    if (history.diverged_at or config.steps) != steps:
+        raise ValueError("the run neither has all its steps nor ends where it diverged")
+    for name, column in history.columns.items():
+        if (column < 0).any():
+            raise ValueError(f"{name} is never negative")
+        if QUANTITIES[name].finite and not np.isfinite(column[: steps - 1 if history.diverged_at else steps]).all():
+            raise ValueError(f"{name} is finite until a run diverges")
+    if not np.array_equal(history["learning_rate"], learning_rate_s(config)[:steps]):
+        raise ValueError("the learning rate is not the one that the settings name")
+
+
 def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | None:
     metadata = file.schema_arrow.metadata
     if SINGULAR_VALUES in metadata:
@@ -123,6 +137,7 @@ def singular_values(file: pq.ParquetFile, config: RunConfig) -> np.ndarray | Non
     if len(written) != math.prod(shape) * STORED.itemsize:
         raise ValueError("the singular values are not those of the run that the file names")
     values = np.frombuffer(written, STORED).reshape(shape).astype(np.float32)
-    if (values < 0).any():
-        raise ValueError("no singular value is negative")
+    descending, unknown = (values[..., 1:] <= values[..., :-1]).all(axis=-1), np.isnan(values).all(axis=-1)
+    if (values < 0).any() or not (descending | unknown).all():
+        raise ValueError("singular values are not negative and stand in descending order, or there are none of a Jacobian")
     return values

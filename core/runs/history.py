@@ -73,14 +73,16 @@ class History:
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
         """The reverse of `to_table`. Raises ValueError or KeyError where the table is none of its kind."""
+        if not np.array_equal(table["step"].to_numpy(), np.arange(1, len(table) + 1)):
+            raise ValueError("the steps are not numbered from 1")
         columns = {}
         for name, quantity in QUANTITIES.items():
             if name in table.column_names:
                 column = table[name].combine_chunks()
                 if quantity.per == "step":
-                    columns[name] = column.to_numpy(zero_copy_only=False)
+                    columns[name] = column.to_numpy()  # which refuses a column in which something is missing
                 else:
-                    columns[name] = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), column.type.list_size)
+                    columns[name] = column.flatten().to_numpy().reshape(len(column), column.type.list_size)
         return cls(columns)
 
 

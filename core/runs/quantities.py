@@ -21,6 +21,7 @@ class Quantity:
     log: bool = True  # whether its axis is logarithmic
     charted: bool = True  # on the charts of curves and layers; else a lens shows it
     measured: bool = True  # by the engine, in float32; else it follows from the settings, in float64
+    finite: bool = False  # in every step but the one in which a run diverges; others may be beyond float32, or 0 / 0, while a run goes on
     since: int = 1  # the first FILE_FORMAT that has it
 
     def shape(self, layers: int) -> tuple[int, ...]:
@@ -50,7 +51,14 @@ def signal(sublayer: str, way: str, source: str) -> Quantity:
 QUANTITIES: dict[str, Quantity] = {
     quantity.name: quantity
     for quantity in [
-        Quantity("loss", "Loss", "nats per token", "Mean cross-entropy of the step's batch, in nats per token, before the update.", "step"),
+        Quantity(
+            "loss",
+            "Loss",
+            "nats per token",
+            "Mean cross-entropy of the step's batch, in nats per token, before the update.",
+            "step",
+            finite=True,
+        ),
         Quantity(
             "gradient_norm",
             "Gradient norm",
@@ -58,8 +66,11 @@ QUANTITIES: dict[str, Quantity] = {
             "L2 norm of the gradient of all parameters, before any clipping.",
             "step",
             across="equal",
+            finite=True,
         ),
-        Quantity("learning_rate", "Learning rate", "per step", "Learning rate at each step.", "step", log=False, measured=False),
+        Quantity(
+            "learning_rate", "Learning rate", "per step", "Learning rate at each step.", "step", log=False, measured=False, finite=True
+        ),
         Quantity(
             "stream_rms",
             "Stream RMS",
@@ -74,6 +85,7 @@ QUANTITIES: dict[str, Quantity] = {
             "L2 norm of the gradient of one block's parameters, before any clipping.",
             "block",
             across="equal",
+            finite=True,
         ),
         Quantity(
             "update_ratio",

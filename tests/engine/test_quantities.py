@@ -5,12 +5,19 @@ A new quantity adds its columns to COLUMNS and, if it is of the stream, its rest
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from made_run import assert_equal
 
+from core.engine.training import Training, compile_program
 from core.runs.config import RunConfig
+from core.runs.file import Run
 from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
 from core.runs.history import History, schema
 from core.runs.quantities import CURVES, FILE_FORMAT, LAYERS, QUANTITIES, Quantity
@@ -97,3 +104,20 @@ def test_a_stream_that_is_no_number_has_no_peak_either(history_of: Callable[...,
     assert np.isnan(history["stream_rms"]).any()
     np.testing.assert_array_equal(np.isnan(history["stream_peak"]), np.isnan(history["stream_rms"]))
     assert not (history["stream_peak"] < 0).any()
+
+
+@pytest.mark.parametrize(
+    ("beyond", "settings"),
+    [
+        ("update_ratio", {"placement": "custom:attn=none,ffn=none,alpha=0,gate=0"}),  # 0 / 0: nothing is left of the stream
+        ("stream_rms", {"placement": "custom:attn=input,ffn=input,alpha=1000", "norm": "rmsnorm", "layers": 4}),  # its square is too large
+        ("gradient_norm", {"placement": "none", "layers": 24, "learning_rate": 1.0}),
+    ],
+)
+def test_a_run_with_numbers_that_are_not_finite_is_one_that_its_file_gives_back(tiny: RunConfig, beyond: str, settings: Any) -> None:
+    """Also where loss and gradient norm stay finite, so that the run goes on."""
+    training = Training(replace(tiny, **settings), compile_program(replace(tiny, **settings), "cpu"))
+    history = reduce(add, training)
+    assert not np.isfinite(history[beyond]).all()
+    assert (history.diverged_at is None) == (not QUANTITIES[beyond].finite)
+    assert_equal(Run.from_parquet(training.finished(history, 1.0).to_parquet()).history, history)

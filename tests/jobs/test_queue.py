@@ -44,7 +44,8 @@ def trained(config: RunConfig) -> History:
 
 
 def rows(steps: int, loss: float = 1.0) -> History:
-    return made_history(np.ones, steps, 2).replace(loss=np.full(steps, loss, np.float32))
+    rate = RunConfig().learning_rate
+    return made_history(np.ones, steps, 2).replace(loss=np.full(steps, loss, np.float32), learning_rate=np.full(steps, rate))
 
 
 @pytest.fixture(autouse=True)

@@ -2,25 +2,29 @@
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import hypothesis.extra.numpy as arrays
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_run import FACTS, assert_equal, made_history, made_run
+from made_run import FACTS, assert_equal, made_run
 
 from core.runs.config import ENGINE_FORMAT, RunConfig
 from core.runs.file import BARE_SINGULAR_VALUES, DAMAGE, METADATA, SINGULAR_VALUES, Facts, NewerFile, Run
 from core.runs.history import History
-from core.runs.quantities import FILE_FORMAT
+from core.runs.quantities import FILE_FORMAT, QUANTITIES
+from core.runs.schedule import learning_rate_s
 
 CONFIG = RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5)
 DATA = Path(__file__).parents[1] / "data"
+MEASURED = [name for name, quantity in QUANTITIES.items() if quantity.measured]
+FINITE = [name for name in MEASURED if QUANTITIES[name].finite]
+LISTS = [name for name, quantity in QUANTITIES.items() if quantity.per != "step"]
 
 
 def assert_same(run: Run, other: Run) -> None:
@@ -29,19 +33,35 @@ def assert_same(run: Run, other: Run) -> None:
     assert_equal(run.history, other.history)
 
 
+EXTREMES = np.array([0.0, 1e-45, np.finfo(np.float32).max, np.inf], np.float32)
+
+
+def amounts(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Any numbers that are not negative, every second one an extreme."""
+    return np.where(random.random(shape) < 0.5, random.gamma(1.0, 1.0, shape), random.choice(EXTREMES, shape)).astype(np.float32)
+
+
 @st.composite
 def runs(draw: st.DrawFn) -> Run:
-    """Any floats at all, infinite and not a number included, up to the step where the run has diverged."""
-    config = replace(CONFIG, layers=draw(st.integers(1, 4)), steps=draw(st.integers(1, 6)), seed=draw(st.integers(0, 2**31 - 1)))
-    steps, layers = config.steps, config.layers
-    history = made_history(lambda shape: draw(arrays.arrays(np.float32, shape)), steps, layers)
+    """Any that the engine may write: what may be infinite or not a number, is so anywhere."""
+    layers, steps, warmup, seed = draw(st.tuples(st.integers(1, 4), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**31 - 1)))
+    config = replace(CONFIG, layers=layers, steps=steps, warmup=warmup, seed=seed)
+    random = np.random.default_rng(seed)
+    diverged_at = draw(st.none() | st.integers(1, steps))
+    rows = diverged_at or steps
+    columns = {"learning_rate": learning_rate_s(config)[:rows]}
+    for name in MEASURED:
+        column = columns[name] = amounts(random, (rows, *QUANTITIES[name].shape(layers)))
+        column[random.random(column.shape) < 0.2] = np.nan
+        if name in FINITE:
+            np.nan_to_num(column[: rows - 1 if diverged_at else rows], copy=False, nan=1.0, posinf=2.0)
+    if diverged_at:
+        columns[draw(st.sampled_from(["loss", "gradient_norm"]))][-1] = draw(st.sampled_from([np.inf, np.nan]))
+    spectra = -np.sort(-amounts(random, (2, layers + 1, config.width)))
+    spectra[random.random(spectra.shape[:2]) < 0.2] = np.nan
     amount = st.floats(0, 1e9)
-    return Run(
-        config,
-        History({name: column[: history.diverged_at] for name, column in history.columns.items()}),
-        Facts(draw(st.text()), draw(amount), draw(amount), draw(amount), {"jax": draw(st.text())}, draw(st.text())),
-        draw(st.none() | arrays.arrays(np.float32, (2, layers + 1, config.width), elements=st.floats(0, width=32) | st.just(np.nan))),
-    )
+    facts = Facts(draw(st.text()), draw(amount), draw(amount), draw(amount), {"jax": draw(st.text())}, draw(st.text()))
+    return Run(config, History(columns), facts, spectra if draw(st.booleans()) else None)
 
 
 @given(runs())
@@ -145,24 +165,29 @@ def with_entry(name: bytes, content: bytes) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def spectra(**changes: float) -> bytes:
-    """Singular values that a run can have, those of the last Jacobian changed: `first` to the greatest, `last` to the least."""
-    values = np.linspace(2, 1, 2 * 3 * 16, dtype="<f4").reshape(2, 3, 16)
-    values[-1, -1, 0], values[-1, -1, -1] = changes.get("first", values[-1, -1, 0]), changes.get("last", values[-1, -1, -1])
+def with_least(value: float) -> bytes:
+    """Singular values of a run, but that the least of the last Jacobian is another."""
+    values = np.linspace(2, 1, 2 * 3 * 16, dtype="<f4")
+    values[-1] = value
     return values.tobytes()
 
 
+SPECTRA = with_least(0.5)
+
+
 def test_singular_values_are_read_from_text() -> None:
-    run = Run.from_parquet(with_entry(SINGULAR_VALUES, base64.b64encode(spectra())))
+    run = Run.from_parquet(with_entry(SINGULAR_VALUES, base64.b64encode(SPECTRA)))
     assert run.singular_values is not None
-    assert run.singular_values.astype("<f4").tobytes() == spectra()
+    assert run.singular_values.astype("<f4").tobytes() == SPECTRA
 
 
 IMPOSSIBLE_SPECTRA = {
     "none": b"",
     "others": b"PK\x03\x04",
     "of another width": np.zeros((2, 3, 15), "<f4").tobytes(),
-    "negative": spectra(last=-1.0),
+    "negative": with_least(-1.0),
+    "not in descending order": with_least(3.0),
+    "of a Jacobian in part": with_least(np.nan),
 }
 
 
@@ -172,7 +197,7 @@ def test_singular_values_that_no_run_has_are_recognized(content: bytes) -> None:
         Run.from_parquet(with_entry(SINGULAR_VALUES, base64.b64encode(content)))
 
 
-@pytest.mark.parametrize("text", [b"", base64.b64encode(spectra())[:-1], b"!" + base64.b64encode(spectra())[1:]])
+@pytest.mark.parametrize("text", [b"", base64.b64encode(SPECTRA)[:-1], b"!" + base64.b64encode(SPECTRA)])
 def test_singular_values_that_are_no_base64_are_recognized(text: bytes) -> None:
     with pytest.raises(DAMAGE):
         Run.from_parquet(with_entry(SINGULAR_VALUES, text))
@@ -217,6 +242,69 @@ def test_a_description_nested_beyond_all_measure_is_recognized() -> None:
     pq.write_table(made_run(CONFIG).history.to_table().replace_schema_metadata({METADATA: "[" * 10**6}), sink)
     with pytest.raises(DAMAGE):
         Run.from_parquet(sink.getvalue().to_pybytes())
+
+
+def put(name: str, row: int, value: float | None, whole: bool = False) -> Callable[[pa.Table, object], pa.Table]:
+    """An edit that puts a value in place of what a step recorded; of a list in its first place, or, if `whole`, in the place of all."""
+
+    def edit(table: pa.Table, about: object) -> pa.Table:
+        rows = table[name].to_pylist()
+        rows[row] = [value, *rows[row][1:]] if isinstance(rows[row], list) and not whole else value
+        return table.set_column(table.column_names.index(name), name, pa.array(rows, table.schema.field(name).type))
+
+    return edit
+
+
+def damaged(edit: object) -> bool:
+    try:
+        Run.from_parquet(edited(edit))
+    except DAMAGE:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("row", [2, -1])
+@pytest.mark.parametrize("name", MEASURED)
+def test_what_a_step_recorded_is_there_and_not_negative(name: str, row: int) -> None:
+    """In the last row, too, where a missing loss could be taken for that of a run that diverged."""
+    assert not damaged(put(name, row, 0.0))
+    assert [value for value in (None, -1e-30, -np.inf) if not damaged(put(name, row, value))] == []
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_no_step_lacks_its_layers(name: str) -> None:
+    assert damaged(put(name, 2, None, whole=True))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_what_is_not_finite_ends_a_run_unless_it_may_be_so(name: str) -> None:
+    """An infinite loss ends it; a stream's size may be beyond float32 where a norm brings the stream back."""
+    for value in (np.nan, np.inf):
+        assert damaged(put(name, 2, value)) == (name in FINITE)
+
+
+def test_in_the_step_in_which_a_run_diverges_nothing_need_be_finite() -> None:
+    assert damaged(put("block_gradient_norm", -1, np.nan))  # of a run that did not
+    run = made_run(CONFIG, loss_s=[4.0, 3.0, np.nan])
+    for name in MEASURED:
+        run.history[name][-1] = np.nan
+    assert_same(Run.from_parquet(run.to_parquet()), run)
+    run.history["block_gradient_norm"][-2] = np.nan
+    with pytest.raises(DAMAGE):
+        Run.from_parquet(run.to_parquet())
+
+
+@pytest.mark.parametrize("row", [0, -1])
+def test_the_learning_rate_is_the_one_that_the_settings_name(row: int) -> None:
+    assert not damaged(put("learning_rate", row, CONFIG.learning_rate))
+    for value in (None, 0.0, -CONFIG.learning_rate, np.nextafter(CONFIG.learning_rate, 1), np.nan, np.inf):
+        assert damaged(put("learning_rate", row, value)), value
+
+
+def test_steps_are_numbered_from_one() -> None:
+    assert not damaged(put("step", 2, 3))
+    for value in (None, 2, -3):
+        assert damaged(put("step", 2, value)), value
 
 
 @pytest.mark.parametrize(

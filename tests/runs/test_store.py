@@ -43,7 +43,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("loss_s", [None, [4.0, np.nan], [np.inf], [4.0, 3.0, -np.inf]])
+@pytest.mark.parametrize("loss_s", [None, [4.0, np.nan], [np.inf], [4.0, 3.0, np.inf]])
 def test_what_is_saved_is_loaded(runs: Path, loss_s: list[float] | None) -> None:
     assert load(CONFIG) is None
     run = made_run(CONFIG, loss_s=loss_s)
@@ -94,8 +94,9 @@ def test_a_run_that_xla_was_told_to_compute_otherwise_is_not_written_under_its_k
         made_run(CONFIG).to_parquet()[:-1],
         made_run(CONFIG).to_parquet()[:500],
         made_run(OTHER).to_parquet(),
+        made_run(CONFIG, loss_s=[-1.0] * 5).to_parquet(),
     ],
-    ids=["empty", "magic", "text", "truncated", "half", "another run's"],
+    ids=["empty", "magic", "text", "truncated", "half", "another run's", "impossible"],
 )
 def test_a_damaged_file_is_set_aside_and_its_run_computed_again(runs: Path, content: bytes) -> None:
     save(made_run(CONFIG))
