@@ -18,7 +18,7 @@ from core.cli.parser import parser
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
-from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS
+from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS, layer_frame, step_frame, write_csv
 from core.runs.quantities import CURVES, LAYERS
 from core.state.address import write_run
 
@@ -86,6 +86,14 @@ def test_the_per_layer_csv_is_tidy_and_has_every_value(visit: Visits, files: Fil
         for name, array_sl in (("stream_rms", history["stream_rms"]), ("block_gradient_norm", history["block_gradient_norm"])):
             table = frame[frame.run == label].pivot(index="step", columns="layer", values=name).dropna(axis="columns")
             np.testing.assert_array_equal(table.astype(np.float32), array_sl)
+
+
+def test_the_csvs_are_those_that_other_tools_read(visit: Visits, files: Files) -> None:
+    """Which tests/runs/test_readers.py shows."""
+    visit(**QUERY)
+    histories = {label: made_run(config).history for config, label in zip(KNOWN, LABELS, strict=True)}
+    assert files["steps.csv"]() == write_csv(step_frame(histories))
+    assert files["layers.csv"]() == write_csv(layer_frame(histories))
 
 
 def test_a_diverged_run_is_in_the_files_as_it_is(visit: Visits, files: Files) -> None:
