@@ -28,6 +28,14 @@ def tiny() -> RunConfig:
 
 
 @pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the engine compile its programs as tests/quick.py says."""
+    from quick import compile_quickly  # which imports JAX
+
+    compile_quickly(monkeypatch)
+
+
+@pytest.fixture
 def compilations() -> Iterator[list[str]]:
     """An entry for each compilation by XLA from here on."""
     import jax  # which most tests do without

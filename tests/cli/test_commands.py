@@ -22,6 +22,8 @@ from core.runs.config import RunConfig
 from core.runs.frames import LAYER_COLUMNS, STEP_COLUMNS, layer_frame, step_frame, write_csv
 from core.runs.presets import ARTICLE
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 @pytest.mark.parametrize("command", ["train --placement pre", "article"])
 def test_what_the_host_does_not_allow_is_refused(command: str, refused: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:

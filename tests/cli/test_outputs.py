@@ -12,6 +12,8 @@ from small_runs import SMALL_ARTICLE, TINY
 
 from core.cli import main
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 @pytest.mark.parametrize(
     ("files", "part"),

@@ -34,12 +34,9 @@ def attended(config: RunConfig, parameters: Parameters, normed: set[str], qkv_te
             for name, matrix_tk in zip(("query", "key", "value"), matrices_tk, strict=True)
         )
         gain = parameters["head_gain"][h] if "head_gain" in parameters else 1.0
-        rows = []
-        for t, query_k in enumerate(query_tk):
-            scores_s = key_tk[: t + 1] @ query_k / np.sqrt(len(query_k))
-            weights_s = np.exp(scores_s - scores_s.max())
-            rows.append(gain * (weights_s @ value_tk[: t + 1]) / weights_s.sum())
-        gathered_thk.append(np.array(rows))
+        scores_ts = np.where(np.tri(config.length, dtype=bool), query_tk @ key_tk.T / np.sqrt(key_tk.shape[1]), -np.inf)
+        weights_ts = np.exp(scores_ts - scores_ts.max(axis=1, keepdims=True))
+        gathered_thk.append(gain * (weights_ts @ value_tk) / weights_ts.sum(axis=1, keepdims=True))
     return np.concatenate(gathered_thk, axis=1)
 
 

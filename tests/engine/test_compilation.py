@@ -7,13 +7,15 @@ from pathlib import Path
 
 import jax
 import pytest
+from quick import QUICK
 
 from core.engine.compilation import keep_programs, why_unsafe
 
-PROGRAM = """
+PROGRAM = f"""
 import jax
-from core.engine import compilation
+from core.engine import compilation, training
 compilation.WORTH_KEEPING = 0.0
+training.COMPILER_OPTIONS = {{"cpu": {QUICK}}}
 from core.runs.config import RunConfig
 from core.engine.training import Training, compile_program
 events = []

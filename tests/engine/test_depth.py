@@ -1,11 +1,13 @@
 """How a model's answer to a change of all its weights grows with its depth, before training: C5 of Admin (Liu et al. 2020, 2004.08249)."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from quick import quick_jit
 
 from core.engine.block import Scales
 from core.engine.feed import batches
@@ -28,16 +30,16 @@ def moved(matrices: Any, seed: int) -> Any:
 
 def output_change(placement: str, layers: int) -> float:
     """Mean square of the logits' change."""
-    changes = []
+    config = RunConfig(placement=placement, layers=layers, width=32, length=16, batch=8)
     record = PLACEMENTS[placement]
     stack, scales = record.stack(layers), [Scales.of(segment) for _, segment in record.segments(layers)]
-    for seed in SEEDS:
-        config = RunConfig(placement=placement, layers=layers, width=32, length=16, batch=8, seed=seed)
-        tokens_bt = next(batches(config)).tokens_bt
-        parameters = initial_parameters(config)
-        logits = jax.jit(partial(forward, tokens_bt=tokens_bt, config=config, stack=stack, scales=scales, taps=taps(stack)))
+    logits = quick_jit(partial(forward, config=config, stack=stack, scales=scales, taps=taps(stack)))
+    changes = []
+    for seeded in (replace(config, seed=seed) for seed in SEEDS):
+        tokens_bt, parameters = next(batches(seeded)).tokens_bt, initial_parameters(seeded)
         before_nv, after_nv = (
-            logits(pack(values))[0] for values in (parameters, parameters | {"segments": moved(parameters["segments"], seed)})
+            logits(pack(values), tokens_bt)[0]
+            for values in (parameters, parameters | {"segments": moved(parameters["segments"], seeded.seed)})
         )
         changes.append(np.square(after_nv - before_nv).mean())
     return float(np.mean(changes))

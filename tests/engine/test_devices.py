@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from quick import QUICK
 
 import core.engine
 from core.engine.devices import check, devices, even_share
@@ -33,12 +34,14 @@ def run_python(program: str, **environment: str) -> str:
 
 
 UNSET = {"JAX_NUM_CPU_DEVICES": "-1"}
-TRAIN = """
+TRAIN = f"""
 from core.engine.initialization import initial_parameters
 from core.runs.config import RunConfig
 config = RunConfig(layers=1, width=16, heads=2, length=8, steps=2)
 initial_parameters(config)
+from core.engine import training
 from core.engine.training import Training, compile_program
+training.COMPILER_OPTIONS = {{"cpu": {QUICK}}}
 program = compile_program(config, "cpu")
 print(sum(len(chunk) for chunk in Training(config, program)), program.mesh.size)
 """

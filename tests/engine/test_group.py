@@ -51,6 +51,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return request.param
 
 
+@pytest.mark.usefixtures("quick")
 def test_each_run_is_what_it_is_alone(way: str, history_of: HistoryOf) -> None:
     changes = [{}, {"seed": 99}, {"learning_rate": 1e-2}, {"warmup": 0.5}, {"placement": "scaled_init"}, {"placement": "ln_scaling"}]
     configs = [replace(TINY, **change) for change in changes]
@@ -60,6 +61,7 @@ def test_each_run_is_what_it_is_alone(way: str, history_of: HistoryOf) -> None:
         assert_equal(history, history_of(config), rtol=1e-4)
 
 
+@pytest.mark.usefixtures("quick")
 def test_runs_whose_structure_has_no_use_for_a_scale_go_together(history_of: HistoryOf) -> None:
     """ReZero's gates are parameters, so the program does not read those of the scales, which have their shards all the same."""
     configs = [replace(TINY, placement="rezero", final_norm=None, seed=seed) for seed in range(3)]
@@ -67,6 +69,7 @@ def test_runs_whose_structure_has_no_use_for_a_scale_go_together(history_of: His
         assert_equal(history, history_of(config), rtol=1e-4)
 
 
+@pytest.mark.usefixtures("quick")
 def test_runs_of_several_segments_are_what_they_are_alone(history_of: HistoryOf) -> None:
     configs = [replace(TINY, placement="keel", final_norm=None, layers=3, learning_rate=rate) for rate in (1e-3, 2e-3, 3e-3)]
     for config, history in zip(configs, together(configs), strict=True):
@@ -74,7 +77,7 @@ def test_runs_of_several_segments_are_what_they_are_alone(history_of: HistoryOf)
 
 
 @given(count=st.integers(1, 6), data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_group_of_any_size_that_fits_a_program_keeps_its_order(count: int, data: st.DataObject) -> None:
     """Each run's first loss tells whose it is."""
     group = compile_group([TINY] * 6, "cpu")
@@ -84,15 +87,18 @@ def test_a_group_of_any_size_that_fits_a_program_keeps_its_order(count: int, dat
     assert found == pytest.approx([FIRST_LOSSES[seed] for seed in seeds], rel=1e-4)
 
 
+@pytest.mark.usefixtures("quick")
 def test_an_odd_group_has_places_left_over() -> None:
     assert [compile_group([TINY] * runs, "cpu", 2).places for runs in (5, 6)] == [6, 6]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_group_larger_than_its_program_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^The group has 7 runs; its program was compiled for 6\.$"):
         train_together([TINY] * 7, compile_group([TINY] * 6, "cpu", 2))
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("chunk_seconds", [0.0, 3600.0])
 def test_a_run_that_diverges_ends_where_it_does_alone_and_harms_no_other(
     way: str, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch, chunk_seconds: float
@@ -119,6 +125,7 @@ def first_steps(history: History) -> History:
     return History({name: column[:2] for name, column in history.columns.items()})
 
 
+@pytest.mark.usefixtures("quick")
 def test_nothing_is_computed_once_all_have_diverged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "CHUNK_SECONDS", 0.0)
     configs = [replace(HOT, learning_rate=rate) for rate in (1.0, 0.9, 0.8, 0.7, 0.6)]
@@ -141,6 +148,7 @@ def test_numbers_do_not_depend_on_how_steps_are_chunked(monkeypatch: pytest.Monk
         assert_equal(one, other)
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_chunk_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "CHUNK_SECONDS", 3600.0)
     configs = [replace(TINY, steps=9, seed=seed) for seed in range(6)]
@@ -150,17 +158,24 @@ def test_a_chunk_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(chunks) == len(fetched) == 2
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"learning_rate": 1e-2}, {"warmup": 0.5}, {"seed": 99}, {"steps": 9}, {"placement": "scaled_init"}, {"placement": "ln_scaling"}],
-)
-def test_what_is_a_runs_own_compiles_nothing(way: str, compilations: list[str], change: dict[str, float]) -> None:
+@pytest.mark.usefixtures("quick")
+def test_what_is_a_runs_own_compiles_nothing(way: str, compilations: list[str]) -> None:
+    changes = [
+        {"learning_rate": 1e-2},
+        {"warmup": 0.5},
+        {"seed": 99},
+        {"steps": 9},
+        {"placement": "scaled_init"},
+        {"placement": "ln_scaling"},
+    ]
     together([TINY] * 6)
     compilations.clear()
-    together([replace(TINY, **change)] * 6)
-    assert compilations == []
+    for change in changes:
+        together([replace(TINY, **change)] * 6)
+        assert compilations == [], change
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
@@ -220,7 +235,9 @@ def test_where_devices_outnumber_runs_several_split_a_batch() -> None:
     program = """
 import jax
 jax.config.update("jax_num_cpu_devices", 4)
+from quick import QUICK
 from test_group import *
+training.COMPILER_OPTIONS = {"cpu": QUICK}
 configs = [HOT, replace(HOT, learning_rate=1e-4)]
 print(dict(compile_group(configs, "cpu").mesh.shape), [len(history) for history in together(configs)])
 for history, other in zip(together(configs), together(configs, 1), strict=True):
@@ -236,6 +253,7 @@ def test_only_the_newest_programs_are_kept() -> None:
     assert compile_group_shape.cache_info().maxsize == PROGRAMS
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_group_takes_no_runs_that_its_program_was_not_compiled_for() -> None:
     clipped = [replace(TINY, gradient_clip=1.0)]
     for program, runs in (([TINY], clipped), (clipped, [TINY])):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
+from quick import quick_jit
 
 from core.engine.block import EPSILON, NORM_MODULES, Block, Scales
 from core.placement.table import PLACEMENTS
@@ -49,7 +50,7 @@ def parameters_of(block: Block) -> Any:
 
 def jacobian(function: Callable[[jax.Array], jax.Array], x: Any) -> np.ndarray:
     """The derivative of all of a function's outputs by all of its inputs, both flattened."""
-    return np.asarray(jax.jit(jax.jacrev(function))(jnp.asarray(x))).reshape(np.size(x), np.size(x))
+    return np.asarray(quick_jit(jax.jacrev(function))(jnp.asarray(x))).reshape(np.size(x), np.size(x))
 
 
 @pytest.mark.usefixtures("float64")

@@ -14,7 +14,7 @@ from core.runs.outcome import outcome
 ENDS: dict[str, dict[str, Any]] = {
     "learned": {"steps": 240, "learning_rate": 0.02},
     "still learning": {"steps": 60, "learning_rate": 1e-3},
-    "plateau": {"steps": 240, "learning_rate": 0.3, "warmup": 1.0},  # the rate climbs until it is too bold to get further
+    "plateau": {"steps": 480, "learning_rate": 0.1, "warmup": 1.0},  # the rate climbs until it is too bold to get further
     "stuck": {"steps": 60, "learning_rate": 1e-5},
     "worse than guessing": {"placement": "none", "steps": 60, "learning_rate": 1.0},
     "lost it": {"steps": 240, "learning_rate": 1.0, "warmup": 1.0},  # the rate climbs until it undoes what was learned
@@ -22,6 +22,7 @@ ENDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("word", ENDS)
 def test_a_real_run_ends_as_told(word: str, tiny: RunConfig, history_of: Callable[[RunConfig], History]) -> None:
     assert outcome(history_of(replace(tiny, **ENDS[word])), TASKS["progression"]) == word

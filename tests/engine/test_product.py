@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick import quick_jit
 
 from core.engine.product import attention_scores, product
 
@@ -21,12 +22,15 @@ def drawn(*shape: int) -> np.ndarray:
 
 
 def gradients(function: Callable[..., jax.Array], first: np.ndarray, second: np.ndarray, by_result: np.ndarray) -> list[np.ndarray]:
-    with jax.enable_x64(True):
+    def result_and_gradients(first: np.ndarray, second: np.ndarray, by_result: np.ndarray) -> tuple[jax.Array, ...]:
         result, back = jax.vjp(function, first, second)
-        return [np.asarray(found) for found in (result, *back(jnp.asarray(by_result)))]
+        return result, *back(by_result)
+
+    with jax.enable_x64(True):
+        return [np.asarray(found) for found in quick_jit(result_and_gradients)(first, second, by_result)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(SIZES, SIZES, SIZES)
 def test_a_product_and_its_gradients(tokens: int, width: int, features: int) -> None:
     x_nd, kernel_df, by_result_nf = drawn(tokens, width), drawn(width, features), drawn(tokens, features)

@@ -95,6 +95,7 @@ def test_the_readme_has_a_row_for_each_quantity() -> None:
     assert rows == [(quantity.name, quantity.says) for quantity in QUANTITIES.values()]
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("device_count", [1, 2])
 def test_a_stream_that_is_no_number_has_no_peak_either(history_of: Callable[..., History], device_count: int) -> None:
     """In the step in which a run without norms at an absurd rate diverges, some layers are NaN, others still infinite or finite."""

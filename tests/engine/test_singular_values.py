@@ -4,6 +4,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from quick import quick_jit
 
 from core.engine.block import Scales, block_of
 from core.engine.feed import batches
@@ -57,7 +58,7 @@ def test_a_jacobian_is_the_one_that_jax_derives(tiny: RunConfig) -> None:
     with jax.enable_x64(True):
         first = jax.tree.map(lambda leaf: leaf[0], parameters["segments"][0])
         x_d = parameters["embedding"]["embedding"][next(batches(tiny)).tokens_bt[0, 0]] + parameters["position"][0]
-        expected_dd = jax.jacrev(lambda x_d: block.apply({"params": first}, x_d[None], Scales(1.0, 1.0, 1.0))[0][0])(x_d)
+        expected_dd = quick_jit(jax.jacrev(lambda x_d: block.apply({"params": first}, x_d[None], Scales(1.0, 1.0, 1.0))[0][0]))(x_d)
     np.testing.assert_allclose(jacobians(tiny, parameters)[1], expected_dd, rtol=1e-9, atol=1e-12)
 
 

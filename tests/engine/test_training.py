@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 from made_run import assert_equal
+from quick import quick_jit
 
 from benchmarks import baseline
 from core.data_tasks import TASKS
@@ -30,10 +31,20 @@ from tests.engine.restatement import unrolled
 HistoryOf = Callable[..., History]
 
 
+def articles_parameters(config: RunConfig) -> Any:
+    """What the article's own program starts from."""
+    return quick_jit(baseline.Transformer(config).initial)()
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("placement", "warmup"), [("pre", 0.5), ("post", 0.0)])
-def test_a_run_is_the_one_of_the_articles_own_program(tiny: RunConfig, history_of: HistoryOf, placement: str, warmup: float) -> None:
+def test_a_run_is_the_one_of_the_articles_own_program(
+    tiny: RunConfig, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch, placement: str, warmup: float
+) -> None:
     config = replace(tiny, placement=placement, final_norm=None, warmup=warmup, steps=12)
-    history, (loss_s, norm_s) = history_of(config), np.array(list(baseline.train(config))).T
+    history, parameters = history_of(config), articles_parameters(config)
+    monkeypatch.setattr(jax, "jit", quick_jit)
+    loss_s, norm_s = np.array(list(baseline.train(config, parameters))).T
     np.testing.assert_allclose(history["loss"], loss_s, rtol=1e-4)
     np.testing.assert_allclose(history["gradient_norm"], norm_s, rtol=1e-3)
 
@@ -42,11 +53,12 @@ def test_block_gradient_norms_are_those_of_each_blocks_parameters(tiny: RunConfi
     transformer = baseline.Transformer(tiny)
     batch = next(batches(tiny))
     tokens_bu = np.concatenate([batch.tokens_bt, batch.targets_bt[:, -1:]], axis=1)
-    gradient = jax.jit(jax.grad(transformer.loss))(transformer.initial(), tokens_bu)
+    gradient = quick_jit(jax.grad(transformer.loss))(articles_parameters(tiny), tokens_bu)
     expected_l = [np.sqrt(sum((leaf**2).sum() for leaf in jax.tree.leaves(gradient[f"block_{i}"]))) for i in range(tiny.layers)]
     np.testing.assert_allclose(history_of(tiny)["block_gradient_norm"][0], expected_l, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_finished_run_has_its_jacobians_singular_values_before_and_after(tiny: RunConfig, norm: str) -> None:
     config = replace(tiny, norm=norm, final_norm=True)
@@ -59,6 +71,7 @@ def test_a_finished_run_has_its_jacobians_singular_values_before_and_after(tiny:
     assert (after_ld != before_ld).any(axis=1).all(), "every block has learned"
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("placement", ["every", "vector", "mixed"])
 def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[str], history_of: HistoryOf, placement: str) -> None:
     config = replace(tiny, placement=placement, final_norm=None, steps=3)
@@ -72,6 +85,7 @@ def test_a_placement_added_to_the_table_trains(tiny: RunConfig, made_up: list[st
     np.testing.assert_allclose(history["stream_rms"][0], rms_l, rtol=1e-4)
 
 
+@pytest.mark.usefixtures("quick")
 def test_layers_of_a_mixed_stack_keep_their_order(tiny: RunConfig, made_up: list[str], history_of: HistoryOf) -> None:
     """Post-Norm in the first block, Pre-Norm above: the stream stands at 1 after the first block and grows from there."""
     config = replace(tiny, placement="mixed", final_norm=None, layers=3)
@@ -97,21 +111,23 @@ def test_numbers_do_not_depend_on_how_steps_are_chunked(tiny: RunConfig, monkeyp
     assert_equal(sum(one_by_one[1:], one_by_one[0]), sum(at_once[1:], at_once[0]))
 
 
+@pytest.mark.usefixtures("quick")
 def test_what_is_kept_for_the_backward_pass_does_not_change_the_numbers(
     tiny: RunConfig, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def computed() -> tuple[History, int]:
-        compile_shape.cache_clear()
+        training.compile_shape.cache_clear()
         return history_of(tiny), compile_program(tiny, "cpu").run_chunk.memory_analysis().temp_size_in_bytes
 
     kept, kept_bytes = computed()
     monkeypatch.setattr(model, "KEPT_BYTES", 0)
     recomputed, recomputed_bytes = computed()
-    compile_shape.cache_clear()
+    training.compile_shape.cache_clear()
     assert_equal(recomputed, kept, rtol=1e-4)
     assert recomputed_bytes < kept_bytes
 
 
+@pytest.mark.usefixtures("quick")
 def test_one_device_and_several_agree(tiny: RunConfig, history_of: HistoryOf) -> None:
     assert_equal(history_of(tiny, 1), history_of(tiny), rtol=1e-4)
 
@@ -126,11 +142,13 @@ def test_rate_warmup_seed_and_steps_compile_nothing(
     assert compilations == []
 
 
+@pytest.mark.usefixtures("quick")
 def test_another_shape_is_seen_to_compile(tiny: RunConfig, history_of: HistoryOf, compilations: list[str]) -> None:
     history_of(replace(tiny, batch=tiny.batch + 1))
     assert compilations
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("chunk_seconds", [0.0, 3600.0])
 def test_a_run_that_diverges_ends_there(
     tiny: RunConfig, history_of: HistoryOf, monkeypatch: pytest.MonkeyPatch, chunk_seconds: float
@@ -168,6 +186,7 @@ def test_only_the_newest_programs_are_kept(tiny: RunConfig, monkeypatch: pytest.
     compile_shape.cache_clear()
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("device_count", [1, 2])
 def test_the_loss_is_the_mean_over_the_positions_that_count(tiny: RunConfig, history_of: HistoryOf, task: str, device_count: int) -> None:
@@ -177,6 +196,7 @@ def test_the_loss_is_the_mean_over_the_positions_that_count(tiny: RunConfig, his
     assert history_of(config, device_count)["loss"][0] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.usefixtures("quick")
 def test_another_task_of_the_same_vocabulary_compiles_nothing(tiny: RunConfig, history_of: HistoryOf, compilations: list[str]) -> None:
     config = replace(tiny, length=12)
     history_of(config)
@@ -186,6 +206,7 @@ def test_another_task_of_the_same_vocabulary_compiles_nothing(tiny: RunConfig, h
     assert compilations == []
 
 
+@pytest.mark.usefixtures("quick")
 def test_clipping_is_that_of_optax_and_the_recorded_norm_is_the_one_before(tiny: RunConfig, history_of: HistoryOf) -> None:
     """The article's model, its optimizer behind Optax's own clipping."""
     config, most = replace(tiny, steps=12, learning_rate=0.02), 0.9
@@ -195,18 +216,24 @@ def test_clipping_is_that_of_optax_and_the_recorded_norm_is_the_one_before(tiny:
 
     model = baseline.Transformer(config)
     optimizer = optax.chain(optax.clip_by_global_norm(most), optax.adamw(config.learning_rate, b1=0.9, b2=0.95, weight_decay=0.01))
-    parameters = model.initial()
+
+    @quick_jit
+    def update(parameters: Any, state: Any, tokens_bu: jax.Array) -> Any:
+        loss, gradient = jax.value_and_grad(model.loss)(parameters, tokens_bu)
+        updates, state = optimizer.update(gradient, state, parameters)
+        return optax.apply_updates(parameters, updates), state, loss
+
+    parameters = articles_parameters(config)
     state, losses = optimizer.init(parameters), []
     for batch, _ in zip(batches(config), range(config.steps), strict=False):
         tokens_bu = np.concatenate([batch.tokens_bt, batch.targets_bt[:, -1:]], axis=1)
-        loss, gradient = jax.value_and_grad(model.loss)(parameters, tokens_bu)
-        updates, state = optimizer.update(gradient, state, parameters)
-        parameters = optax.apply_updates(parameters, updates)
+        parameters, state, loss = update(parameters, state, tokens_bu)
         losses.append(float(loss))
     np.testing.assert_allclose(history["loss"], losses, rtol=1e-4)
     assert abs(history["loss"] / history_of(config)["loss"] - 1).max() > 1e-3, "clipping makes a difference here"
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("change", [{"gradient_clip": 1.0}, {"heads": 1}, {"placement": "post"}, {"layers": 3}])
 def test_a_program_takes_no_run_that_it_was_not_compiled_for(tiny: RunConfig, change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^The program was compiled for runs of another shape or structure\.$"):

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import optax
 import pytest
+from quick import quick_jit
 
 from core.data_tasks import TASKS
 from core.engine.block import Scales
@@ -221,11 +222,12 @@ def moved_gradient(name: str, layers: int) -> float:
         return jax.tree.map(lambda leaf: leaf * (1 + by * random.choice([-1, 1], leaf.shape)), parameters)
 
     with jax.enable_x64(True):
-        gradient = jax.jit(jax.grad(loss_of))
+        gradient = quick_jit(jax.grad(loss_of))
         exact_p, *others_p = (np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(gradient(moved(seed)))]) for seed in range(4))
     return float(np.median([np.linalg.norm(other_p - exact_p) for other_p in others_p]) / np.linalg.norm(exact_p))
 
 
+@pytest.mark.usefixtures("quick")
 @measures("none", "One of 48 leaves the range of float32 at once")
 def test_without_norms_forty_eight_blocks_leave_float32_at_once_though_nothing_is_infinite() -> None:
     first = history(RunConfig(placement="none", layers=48, steps=1))
