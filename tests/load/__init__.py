@@ -12,8 +12,8 @@ standard error.
 | `watch` | All press *Run* on the same new run in the same moment, and watch it to its end. | 1, 5, 40, 80 |
 | `download` | All download the CSV of the first page's runs in the same moment. | 40 |
 | `leave` | Who watch a run lose their connection and come back: one half in the same tab, the other in a new one. | 40 |
-| `rerun` | One reruns a page thirty times, and then another page. | 1 |
-| `memory` | A hundred rerun the first page, a thousand times together; four have two hundred tiny runs computed. | 100 |
+| `rerun` | One at a time reruns the first page, thirty times, and then Identity path. | 1 |
+| `memory` | A hundred rerun the first page, a thousand times together; five have two hundred tiny runs computed. | 100 |
 | `browsers` | Real browsers (Chromium) open the first page and watch a run. | 3 |
 
 **Sessions.** They are no browsers: `session.py` says over a bare WebSocket what Streamlit's front end says, in Streamlit's own messages,

@@ -25,9 +25,9 @@ def drawn(session: Session) -> bool:
     return session.page.widget("run") is not None
 
 
-async def gathered(server: Server, count: int, wanted: Wanted, query: str = "") -> list[Session]:
+async def gathered(server: Server, count: int, wanted: Wanted, query: str = "", page: str = "") -> list[Session]:
     """Sessions that have opened an address, a few at a time."""
-    sessions, few = [Session(server.address, query) for _ in range(count)], asyncio.Semaphore(AT_ONCE)
+    sessions, few = [Session(server.address, query, page) for _ in range(count)], asyncio.Semaphore(AT_ONCE)
 
     async def enter(session: Session) -> None:
         async with few:
