@@ -20,10 +20,11 @@ from jax._src.config import config_states, trace_context_names
 from made_run import assert_equal
 
 from core.cli import main
+from core.engine import training
 from core.engine.group import compile_group, train_together
 from core.engine.initialization import initial_parameters
 from core.engine.pins import PINS, pinned
-from core.engine.training import Training, compile_program, compile_shape
+from core.engine.training import Training, compile_program
 from core.runs.config import RunConfig
 from core.runs.history import History
 
@@ -128,6 +129,7 @@ def test_with_everything_set_otherwise_in_the_environment_the_csv_is_the_same_to
     assert len(done.stderr.splitlines()) == 1  # how it ended, and no warning
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_users_settings_neither_reach_a_run_nor_are_changed_by_it_between_its_chunks_either(
     admin: RunConfig, history_of: Callable[..., History], compilations: list[str]
 ) -> None:
@@ -137,19 +139,20 @@ def test_a_users_settings_neither_reach_a_run_nor_are_changed_by_it_between_its_
         before = settings()
         jax.tree.map(np.testing.assert_array_equal, initial_parameters(admin), parameters)
         assert settings() == before
-        training = Training(admin, compile_program(admin, "cpu"))
+        run = Training(admin, compile_program(admin, "cpu"))
         assert settings() == before
         chunks = []
-        for chunk in training:
+        for chunk in run:
             assert settings() == before
             chunks.append(chunk)
         assert len(chunks) > 1
         assert_equal(reduce(add, chunks), expected)
-        assert len(training.finished(expected, 1.0).history) == admin.steps
+        assert len(run.finished(expected, 1.0).history) == admin.steps
         assert settings() == before
     assert compilations == []
 
 
+@pytest.mark.usefixtures("quick")
 def test_runs_trained_together_are_the_same_too(tiny: RunConfig) -> None:
     runs = [tiny, replace(tiny, seed=8)]
 
@@ -166,6 +169,7 @@ def test_runs_trained_together_are_the_same_too(tiny: RunConfig) -> None:
             assert_equal(history, other)
 
 
+@pytest.mark.usefixtures("quick")
 def test_each_thread_has_its_own_settings(tiny: RunConfig, history_of: Callable[..., History]) -> None:
     found: list[History] = []
 
@@ -181,9 +185,10 @@ def test_each_thread_has_its_own_settings(tiny: RunConfig, history_of: Callable[
     assert settings() == before
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_users_mesh_is_no_runs(tiny: RunConfig, history_of: Callable[..., History]) -> None:
     expected = history_of(tiny)
-    compile_shape.cache_clear()
+    training.compile_shape.cache_clear()
     with jax.set_mesh(jax.make_mesh((1,), ("mine",))):
         assert_equal(history_of(tiny), expected)
         assert jax.sharding.get_mesh().axis_names == ("mine",)

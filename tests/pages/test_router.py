@@ -1,4 +1,4 @@
-"""The app, wherever it is started from."""
+"""What every page has, wherever the app is started from."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-APP = Path(__file__).parents[1] / "app.py"
+ROUTER = Path(__file__).parents[2] / "pages" / "router.py"
 
 
 def test_its_icon_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,5 +19,5 @@ def test_its_icon_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(st, "set_page_config", hear)
     monkeypatch.chdir(tmp_path)
-    AppTest.from_file(APP).run()
+    AppTest.from_file(ROUTER).run()
     assert asked["page_icon"].read_text().startswith("<svg")
