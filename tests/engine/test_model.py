@@ -22,6 +22,11 @@ TOKENS_BU = np.random.default_rng(3).integers(0, 64, (SIZE["batch"], SIZE["lengt
 TOKENS_BT, TARGETS_BT = TOKENS_BU[:, :-1], TOKENS_BU[:, 1:]
 
 
+def start(config: RunConfig) -> dict[str, Any]:
+    """A run's initial parameters in float64."""
+    return jax.tree.map(np.float64, initial_parameters(config))
+
+
 def somewhere(config: RunConfig) -> dict[str, Any]:
     """Parameters in float64, away from the start of a run, where biases and positions are zero and the norms' scales one."""
     random = np.random.default_rng(5)
@@ -97,10 +102,10 @@ def check_loss_and_gradient(config: RunConfig) -> None:
     random = np.random.default_rng(11)
     for i, (path, leaf) in enumerate(flat):
         direction = random.standard_normal(leaf.shape)
-        direction *= 1e-5 / np.linalg.norm(direction)
+        direction *= 1e-6 / np.linalg.norm(direction)
         slope = (moved(i, direction) - moved(i, -direction)) / 2
         derivative = np.vdot(structure.flatten_up_to(gradient)[i], direction)
-        np.testing.assert_allclose(derivative, slope, rtol=1e-5, atol=1e-13, err_msg=jax.tree_util.keystr(path))
+        np.testing.assert_allclose(derivative, slope, rtol=1e-5, atol=1e-14, err_msg=jax.tree_util.keystr(path))
 
 
 @pytest.mark.usefixtures("float64", "made_up")
@@ -147,7 +152,7 @@ def test_no_logit_depends_on_a_later_token(placement: str) -> None:
 def test_post_norm_keeps_the_stream_at_one_and_pre_norm_lets_it_grow(norm: str) -> None:
     def rms_l(placement: str) -> np.ndarray:
         config = RunConfig(placement=placement, norm=norm, **SIZE | {"width": 64})
-        return np.asarray(engine(config, initial_parameters(config))[1]["stream_rms"])
+        return np.asarray(engine(config, start(config))[1]["stream_rms"])
 
     # The rms of a norm's output is sqrt(m / (m + eps)) for the mean square m of what it reads, here above 1/4.
     assert (rms_l("post")[1:] < 1).all()
@@ -188,11 +193,11 @@ def test_no_type_is_promoted_silently(placement: str) -> None:
 def test_rezero_starts_as_its_embedding_and_moves_its_gates_alone() -> None:
     """C10: with gates of zero no branch writes anything, so that no gradient reaches a branch's matrices (2003.04887)."""
     config = RunConfig(placement="rezero", **SIZE)
-    parameters = initial_parameters(config)
+    parameters = start(config)
     logits_nv, _ = engine(config, parameters)
     embedded_nd = parameters["embedding"]["embedding"][TOKENS_BT].reshape(-1, config.width)
     np.testing.assert_allclose(logits_nv, embedded_nd @ parameters["output"]["kernel"], rtol=1e-6)
-    _, gradient = engine_loss_and_gradient(config, jax.tree.map(np.float64, parameters))
+    _, gradient = engine_loss_and_gradient(config, parameters)
     for i in range(config.layers):
         block = gradient[f"block_{i}"]
         assert block.pop("gate") != 0
