@@ -1,4 +1,4 @@
-"""What this machine's host has set, in environment variables that begin with NORMLAB_. Everything is read here; nothing is set."""
+"""The environment variables: the host's begin with NORMLAB_, and JAX and XLA have their own. All are read here; none is set."""
 
 import os
 
@@ -14,9 +14,14 @@ VARIABLES = {
 }
 
 
+def variables() -> dict[str, str]:
+    """All environment variables by name."""
+    return dict(os.environ)
+
+
 def text(name: str) -> str:
     """The value of NORMLAB_<name>; empty where it is not set."""
-    return os.environ.get(f"NORMLAB_{name}", "")
+    return variables().get(f"NORMLAB_{name}", "")
 
 
 def number(name: str) -> float | None:

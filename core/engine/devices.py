@@ -10,6 +10,7 @@ from typing import Literal
 
 import jax
 
+from core import host
 from core.engine.compilation import keep_programs
 from core.engine.start import no_start
 from core.machine import DeviceError
@@ -43,12 +44,12 @@ def set_up_jax() -> None:
 
 def xla_flags() -> str:
     """The options of XLA that the environment sets."""
-    return os.environ.get("XLA_FLAGS", "").strip()
+    return host.variables().get("XLA_FLAGS", "").strip()
 
 
 def check(flags: str) -> None:
     """Raises DeviceError where XLA does not know these flags. It ends a process that has such, so it is asked in another one."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment = {name: value for name, value in host.variables().items() if not name.startswith("JAX_")}
     environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     asked = subprocess.run(
         [sys.executable, "-c", "import jax; jax.devices()"], env=environment, capture_output=True, text=True, check=False

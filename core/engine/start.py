@@ -1,8 +1,8 @@
 """What is said where JAX does not start. This file stays imported where that keeps the rest of the engine from being so."""
 
-import os
 from functools import cache
 
+from core import host
 from core.values import first_line
 
 
@@ -18,6 +18,6 @@ def why_no_jax() -> str:
 
 def no_start(error: Exception) -> str:
     """What JAX says, beside the environment variables that it reads."""
-    settings = " ".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("JAX_"))
+    settings = " ".join(f"{name}={value}" for name, value in sorted(host.variables().items()) if name.startswith("JAX_"))
     reason = first_line(error) if str(error) else "it finds no such device"
     return f"JAX does not start here{settings and f' with {settings}'}: {reason}."
