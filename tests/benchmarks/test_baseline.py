@@ -1,7 +1,9 @@
 import json
 from dataclasses import replace
 
+import jax
 import pytest
+from quick import quick_jit
 
 from benchmarks import baseline, ratios, stopwatch
 from core.runs.config import RunConfig
@@ -40,6 +42,7 @@ def test_it_trains_what_bench_asks_for(shape: ratios.Shape, monkeypatch: pytest.
     assert trained == stopwatch.article_runs(shape.layers, shape.steps, shape.runs)
 
 
-def test_it_learns(tiny: RunConfig) -> None:
+def test_it_learns(tiny: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "jit", quick_jit)
     losses = [loss for loss, _ in baseline.train(replace(tiny, layers=1, steps=60, learning_rate=1e-2))]
     assert losses[-1] < 0.5 * losses[0]

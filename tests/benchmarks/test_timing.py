@@ -43,6 +43,7 @@ def test_a_warm_run_is_of_a_program_that_has_run_before(
         assert line["ms_per_step"] > 0
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_group_trains_eight_runs_that_differ_in_their_seeds(
     tiny_runs: list[RunConfig], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_run import assert_equal
 
@@ -30,8 +30,8 @@ HOT = replace(TINY, placement="none", final_norm=None, layers=8, steps=20, warmu
 FIRST_LOSSES: dict[int, float] = {}  # of runs alone, by their seeds
 
 
-@pytest.fixture(scope="module", autouse=True)
-def first_losses(history_of: HistoryOf) -> None:
+@pytest.fixture
+def first_losses(quick: None, history_of: HistoryOf) -> None:
     FIRST_LOSSES.update({seed: float(history_of(replace(TINY, steps=1, seed=seed))["loss"][0]) for seed in range(5)})
 
 
@@ -76,8 +76,9 @@ def test_runs_of_several_segments_are_what_they_are_alone(history_of: HistoryOf)
         assert_equal(history, history_of(config), rtol=1e-4)
 
 
+@pytest.mark.usefixtures("first_losses")
 @given(count=st.integers(1, 6), data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_group_of_any_size_that_fits_a_program_keeps_its_order(count: int, data: st.DataObject) -> None:
     """Each run's first loss tells whose it is."""
     group = compile_group([TINY] * 6, "cpu")

@@ -16,8 +16,9 @@ from tests.engine import restatement
 from tests.engine.restatement import unrolled
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize("size", [{"layers": 3}, {"layers": 3, "seed": 123456, "width": 48, "heads": 3, "length": 9}])
+@pytest.mark.parametrize(
+    ("placement", "size"), [("pre", {"layers": 3}), ("post", {"layers": 2, "seed": 123456, "width": 48, "heads": 3, "length": 9})]
+)
 def test_every_parameter_equals_linens_own_bit_for_bit(placement: str, size: dict[str, int]) -> None:
     config = RunConfig(placement=placement, **size)
     ours, linens = unrolled(initial_parameters(config)), Transformer(config).initial()

@@ -13,6 +13,8 @@ from core.placement.table import PLACEMENTS
 from core.runs.config import RunConfig
 from core.runs.history import History
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 GOLDEN = Path(__file__).parents[1] / "data" / "first_steps.json"
 
 
@@ -36,14 +38,12 @@ def measured(name: str) -> dict[str, float]:
     return {"loss": float(run["loss"][0]), "gradient_norm": float(run["gradient_norm"][0])}
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", ["post", "deepnorm", "admin", "admin_profiled", "b2t", "residual_dual", "keel"])
 def test_where_the_last_norm_is_on_the_stream_its_mean_square_is_one(name: str) -> None:
     square_l, _ = start(name)
     np.testing.assert_allclose(square_l[1:], 1, rtol=1e-4)
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", ["sandwich", "peri", "output"])
 def test_branches_that_end_in_a_norm_add_one_unit_each(name: str) -> None:
     """Peri-LN (2502.02732): the variance grows by one a branch, whatever the initialization."""
@@ -51,7 +51,6 @@ def test_branches_that_end_in_a_norm_add_one_unit_each(name: str) -> None:
     assert square_l[-1] == pytest.approx(square_l[0] + 2 * 12, rel=0.05)
 
 
-@pytest.mark.usefixtures("quick")
 def test_pre_norm_adds_alike_in_every_block() -> None:
     square_l, gradient_l = start("pre")
     lower, upper = square_l[6] - square_l[0], square_l[12] - square_l[6]
@@ -60,7 +59,6 @@ def test_pre_norm_adds_alike_in_every_block() -> None:
     assert gradient_l[0] > 1.5 * gradient_l[-1]  # NormFormer's complaint (2110.09456)
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", ["residual_scaling", "scaled_init"])
 def test_one_over_the_root_of_their_number_lets_all_branches_add_a_fraction_of_one_unit(name: str) -> None:
     (plain_l, _), (square_l, gradient_l) = start("pre"), start(name)
@@ -69,7 +67,6 @@ def test_one_over_the_root_of_their_number_lets_all_branches_add_a_fraction_of_o
     assert gradient_l.max() < 1.5 * gradient_l.min()
 
 
-@pytest.mark.usefixtures("quick")
 def test_layernorm_scaling_grows_ever_slower() -> None:
     """Sun et al. 2025 (2502.05795)."""
     square_l, _ = start("ln_scaling")
@@ -77,13 +74,11 @@ def test_layernorm_scaling_grows_ever_slower() -> None:
     assert square_l[12] < 0.3 * start("pre")[0][12]
 
 
-@pytest.mark.usefixtures("quick")
 def test_deepnorms_gradient_is_the_same_in_every_block() -> None:
     _, gradient_l = start("deepnorm")
     assert gradient_l.max() < 1.2 * gradient_l.min()
 
 
-@pytest.mark.usefixtures("quick")
 def test_keels_first_block_has_by_far_the_largest_gradient_and_the_others_the_same() -> None:
     """Chen and Wei 2026 (2601.19895): the first block is the exception."""
     _, gradient_l = start("keel")
@@ -91,7 +86,6 @@ def test_keels_first_block_has_by_far_the_largest_gradient_and_the_others_the_sa
     assert gradient_l[1:].max() < 1.2 * gradient_l[1:].min()
 
 
-@pytest.mark.usefixtures("quick")
 def test_rezero_starts_as_its_embedding_and_layerscale_nearly() -> None:
     square_l, _ = start("rezero")
     np.testing.assert_array_equal(square_l, square_l[0])

@@ -107,6 +107,7 @@ def test_a_stream_that_is_no_number_has_no_peak_either(history_of: Callable[...,
     assert not (history["stream_peak"] < 0).any()
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("beyond", "settings"),
     [

@@ -15,6 +15,7 @@ from core.runs.presets import ARTICLE
 from core.runs.schedule import learning_rate_s
 
 TASK = TASKS["progression"]
+pytestmark = pytest.mark.long  # three runs of 12 blocks, whole
 
 PUBLISHED = pd.read_csv(Path(__file__).parents[1] / "data" / "article.csv")
 PRE, POST, POST_WARMUP = labels(ARTICLE)

@@ -85,8 +85,8 @@ def frames(chart: Figure) -> dict[str, pd.DataFrame]:
 
 def valid(chart: Figure) -> dict[str, Any]:
     """The chart's specification, once it is known to be a legal one that has its tables, without any number that is not finite."""
+    alt.Chart.from_dict(chart.spec)  # which validates it
     specification = chart.whole()
-    alt.Chart.from_dict(specification)  # which validates it
     json.dumps(specification, allow_nan=False)
     for frame in frames(chart).values():
         assert not np.isinf(frame.select_dtypes("number")).any(axis=None)

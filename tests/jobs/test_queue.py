@@ -442,7 +442,7 @@ from core.jobs.queue import Jobs
 from core.runs.config import RunConfig
 queue, config = Jobs(), RunConfig(layers=2, width=16, heads=2, length=8, batch=4, steps=5000)
 queue.submit(config, "ann")
-queue.submit(RunConfig(), "ann")
+queue.submit(RunConfig(layers=3, width=16, heads=2, length=8, batch=4), "ann")
 while queue.status(config, "ann").phase != {phase!r}:
     time.sleep(0.001)
 print("leaving")

@@ -183,6 +183,7 @@ def history(config: RunConfig) -> History:
 
 
 @measures("none", "A run of 6 blocks has not learned here")
+@pytest.mark.long
 def test_without_norms_six_blocks_do_not_learn() -> None:
     """At the settings of the article's run, by which four blocks do."""
     assert outcome(history(RunConfig(placement="none", layers=6)), TASKS["progression"]) != "learned"

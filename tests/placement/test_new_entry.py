@@ -91,6 +91,7 @@ def test_the_command_line_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert (about["name"], about["blocks"][0]["feed_forward"]) == ("made_up", ["input", "outer"])
 
 
+@pytest.mark.usefixtures("quick")
 def test_it_trains_from_the_values_that_the_equation_gives(config: RunConfig, tmp_path: Path) -> None:
     steps, layers = tmp_path / "steps.csv", tmp_path / "layers.csv"
     train("--csv", str(steps), "--layers-csv", str(layers))
