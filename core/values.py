@@ -27,6 +27,11 @@ def unfinite(value: float) -> str:
     return "not a number" if math.isnan(value) else "beyond float32"
 
 
+def digits(value: float, count: int) -> str:
+    """A measured number with so many digits, or what it is where it is none."""
+    return f"{value:.{count}g}" if math.isfinite(value) else unfinite(value)
+
+
 def shown(value: Any) -> str:
     if value is None:
         return "empty"

@@ -15,6 +15,7 @@ from core.runs.config import RunConfig
 from core.runs.file import Run
 from core.runs.history import History
 from core.runs.outcome import end, outcome, peak, verdict
+from core.values import digits
 
 DEPTH = RunConfig().layers  # the depth at which a placement is described
 
@@ -48,11 +49,12 @@ class Trained:
 
     def row(self) -> tuple[str, ...]:
         """The cells of HEADER."""
-        return self.label, f"{self.loss:.4g}", f"{self.peak[1]:.4g}", self.end
+        step, norm = self.peak
+        return self.label, digits(self.loss, 4), digits(norm, 4) if step else "none finite", self.end
 
     def sentences(self) -> str:
         end = self.end[0].upper() + self.end[1:]
-        return f"{end}. {verdict(self.history, self.task)}" if self.run else f"{end}: loss {self.loss:.4g}."
+        return f"{end}. {verdict(self.history, self.task)}" if self.run else f"{end}: loss {digits(self.loss, 4)}."
 
     def to_json(self) -> str:
         """Standard JSON: a number that is not finite is null."""

@@ -3,7 +3,6 @@
 A run keeps one colour and one dash everywhere. Data are thinned to what a chart can show, keeping every extreme; files hold all of it.
 """
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pandas as pd
 from core.data_tasks import Task
 from core.runs.history import History
 from core.runs.quantities import QUANTITIES
-from core.values import unfinite
+from core.values import digits
 
 # Eight hues of like lightness, legible on white and on near-black, and a dash for each, for eyes and printers that see no hue.
 COLOURS = ["#2e7bd6", "#e0642b", "#189a78", "#a45fd0", "#c2920a", "#d9477e", "#1aa3b8", "#7d858f"]
@@ -90,7 +89,7 @@ def counted(kinds: Counter[str]) -> str:
 
 def said(value: float) -> str:
     """What hovering says of a value, and the kind of one that a log axis cannot show."""
-    return "zero" if value == 0 else f"{value:.6g}" if math.isfinite(value) else unfinite(value)
+    return "zero" if value == 0 else digits(value, 6)
 
 
 def with_quantity(lines: Sequence[Line], name: str) -> list[Line]:

@@ -26,7 +26,9 @@ def test_the_peak_is_the_largest_finite_gradient_norm(gradient_norms: tuple[floa
 
 def test_a_run_without_a_finite_step_can_be_told() -> None:
     broken = result(float("nan"))
-    assert broken.row() == ("label", "1", "nan", "diverged at step 1")
+    assert broken.row() == ("label", "1", "none finite", "diverged at step 1")
+    gone = Trained("label", RunConfig(layers=1), broken.history.replace(loss=[np.inf]), None)
+    assert gone.row()[1] == "beyond float32"
     assert '"largest_gradient_norm": null' in broken.to_json()
     assert broken.sentences().startswith("Diverged at step 1")
 
