@@ -31,14 +31,16 @@ def main() -> None:
     if arguments.sessions is not None and arguments.sessions < 1:
         parser.error(f"--sessions is {arguments.sessions}; it must be at least 1")
     rows: list[Row] = []
-    for part in arguments.parts or PARTS:
-        begin, measure = time.monotonic(), importlib.import_module(f".{PARTS[part]}", __package__).measure
-        with served() as server:
-            rows += asyncio.run(measure(server, *([(arguments.sessions,)] if arguments.sessions else [])))
-        print(f"{part}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
-    print(markdown(rows))
-    for line in broken(rows):
-        print(f"- Not as demanded: {line}")
+    try:
+        for part in arguments.parts or PARTS:
+            begin, measure = time.monotonic(), importlib.import_module(f".{PARTS[part]}", __package__).measure
+            with served() as server:
+                rows += asyncio.run(measure(server, *([(arguments.sessions,)] if arguments.sessions else [])))
+            print(f"{part}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    finally:  # what was measured until then
+        print(markdown(rows))
+        for line in broken(rows):
+            print(f"- Not as demanded: {line}")
 
 
 if __name__ == "__main__":
