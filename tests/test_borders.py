@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS: list[set[str]] = [  # of the house, from the ground floor, 0, up: a part imports only from floors below its own
-    {"core.values"},
+    {"core.once", "core.values"},
     {"core.host", "core.machine"},
     {"core.placement", "core.data_tasks"},
     {"core.drawing", "core.runs"},

@@ -1,7 +1,6 @@
 """Quantities of a step against the step."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import altair as alt
@@ -26,6 +25,7 @@ from core.figures.axes import (
     with_quantity,
 )
 from core.figures.figure import SPECS, Figure, Tables, made_once, stream
+from core.once import once
 from core.runs.history import History
 from core.runs.quantities import CURVES
 
@@ -56,7 +56,7 @@ def levels(lines: Sequence[Line], name: str) -> tuple[float, ...]:
     return tuple(sorted({line.task.guessing for line in lines})) if name == "loss" else ()
 
 
-@lru_cache(SPECS)
+@once(SPECS)
 def curve_spec(*look: Any) -> dict[str, Any]:
     """What `curve_layers` draws, as Vega-Lite."""
     return curve_layers(*look).to_dict()

@@ -1,7 +1,6 @@
 """Quantities of a layer against the layer, at one step."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import altair as alt
@@ -24,6 +23,7 @@ from core.figures.axes import (
     with_quantity,
 )
 from core.figures.figure import SPECS, Figure, Tables, made_once, stream
+from core.once import once
 from core.runs.quantities import LAYERS
 
 
@@ -35,7 +35,7 @@ def layer_chart(lines: Sequence[Line], name: str, step: int, height: int = 260, 
     return Figure(layer_spec(name, named, deepest, height, legend, width), layer_tables(lines, name, step))
 
 
-@lru_cache(SPECS)
+@once(SPECS)
 def layer_spec(name: str, marks: tuple[Mark, ...], deepest: int, height: int, legend: bool, width: int | None) -> dict[str, Any]:
     """Vega-Lite whose layers name the tables of `layer_tables`."""
     quantity = LAYERS[name]

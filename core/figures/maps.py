@@ -1,7 +1,6 @@
 """Quantities of a layer over steps and layers, as heat maps."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import altair as alt
@@ -10,6 +9,7 @@ import pandas as pd
 
 from core.figures.axes import Line, Mark, ends, marks, shown_values, whole, with_quantity
 from core.figures.figure import SPECS, Figure, Tables, made_once, stream
+from core.once import once
 from core.runs.quantities import LAYERS
 
 CELLS_SHOWN = 9000  # on a heat map
@@ -33,7 +33,7 @@ def heat_map(lines: Sequence[Line], name: str) -> Figure:
     return Figure(alt.vconcat(*maps).to_dict(), map_tables(lines, name))
 
 
-@lru_cache(SPECS)
+@once(SPECS)
 def map_spec(*look: Any) -> dict[str, Any]:
     """What `map_layers` draws, as Vega-Lite."""
     return map_layers(*look).to_dict()

@@ -1,6 +1,5 @@
 """Singular values against their rank."""
 
-from functools import lru_cache
 from typing import Any
 
 import altair as alt
@@ -11,6 +10,7 @@ from cachetools import cached
 from core.figures.axes import COLOURS, DASHES, LINE, axis_frame, ends, value_axis, whole
 from core.figures.figure import KEEPING, KEPT, SPECS, Figure, Tables, stream
 from core.lenses.spectra import NIL, WHEN
+from core.once import once
 
 SLOTS = dict(zip(WHEN, (8, 1), strict=True))  # whose colour and dash they have
 
@@ -35,7 +35,7 @@ def spectrum_tables(before_d: np.ndarray, after_d: np.ndarray, domain: tuple[flo
     return {"spectrum": stream(data), "spectrum_axis": stream(axis_frame(np.array(domain), log=True))}
 
 
-@lru_cache(SPECS)
+@once(SPECS)
 def spectrum_spec(title: str, ranks: int, height: int) -> dict[str, Any]:
     slots = [slot - 1 for slot in SLOTS.values()]
     base = alt.Chart(alt.NamedData("spectrum")).encode(

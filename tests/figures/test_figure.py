@@ -62,9 +62,9 @@ def test_a_run_computed_anew_has_its_own_tables() -> None:
 
 
 def test_nothing_that_altair_is_set_to_by_others_matters() -> None:
-    curve_spec.cache_clear()
+    curve_spec.cache.clear()
     expected = curve_chart(growing(5), "loss").whole()
-    curve_spec.cache_clear()
+    curve_spec.cache.clear()
     alt.data_transformers.register("elsewhere", lambda data: {"name": "kept elsewhere"})
     with alt.data_transformers.enable("elsewhere"):
         assert curve_chart(growing(5), "loss").whole() == expected

@@ -1,7 +1,6 @@
 """Two placements' blocks as drawings and equations that light up together and slide into each other, without asking the server."""
 
 import re
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +13,7 @@ from core.drawing.diagram.stack import stack_svg
 from core.drawing.equations import IDENTITY_PATH, Token, ends, equations, jacobian, tokens
 from core.drawing.mathml import math
 from core.drawing.words import likeness_text, upper, which
+from core.once import once
 from core.placement.record import Placement
 from core.runs.labels import labels
 from core.state.address import write_run
@@ -64,7 +64,7 @@ def hear() -> None:
         placements.show({name: said[name] for name in ("view", "slide", "block", "step") if name in said})
 
 
-@lru_cache(maxsize=256)  # shared by all sessions
+@once(256)
 def side(placement: Placement, layer: int, layers: int) -> dict[str, Any]:
     """What is shown of a placement: one block and the stack in both views, and the equations of all blocks."""
     segments = equations(placement, layers)

@@ -1,13 +1,13 @@
 """Where a run stands: finished and known, on its way, or not asked for yet."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import streamlit as st
 
 from core.data_tasks import TASKS
 from core.figures.axes import Line
 from core.jobs.queue import Jobs, Status
+from core.once import once
 from core.runs import store
 from core.runs.config import RunConfig
 from core.runs.file import Run
@@ -79,7 +79,7 @@ def running(entries: list[Result]) -> list[RunConfig]:
     return [entry.config for entry in entries if entry.running] + strays()
 
 
-@lru_cache(maxsize=64)
+@once(64)
 def stored_run(config: RunConfig) -> Run:
     """The finished run. Raises LookupError, which is not cached, where there is none yet, or one that has not recorded all."""
     if run := store.load_complete(config):
