@@ -5,6 +5,7 @@ import streamlit as st
 from pages.ui.shared import polling
 from pages.ui.shared.results import results, running
 from pages.ui.shared.state import comparison, keep, read_address, write_address
+from pages.ui.shared.turn import turn
 from pages.ui.train import charts, controls, run_panel
 
 read_address()
@@ -22,6 +23,7 @@ every = polling.seconds(results(), None)
 
 
 @st.fragment(run_every=every)
+@turn()
 def panel() -> None:
     current = results()
     if comparison() is not drawn or polling.seconds(current, every) != every:  # the sidebar must follow, or the polling change
