@@ -41,3 +41,21 @@ def test_memory_is_collected_on_a_clock(monkeypatch: pytest.MonkeyPatch) -> None
 
     asyncio.run(wait())
     assert len(collected) > 3
+
+
+def test_what_is_imported_later_is_frozen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen: list[int] = []
+    monkeypatch.setattr(lifespan, "COLLECT_SECONDS", 0.01)
+    monkeypatch.setattr(gc, "collect", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(1))
+
+    async def wait() -> None:
+        collecting = asyncio.create_task(lifespan.collect())
+        await asyncio.sleep(0.1)
+        assert frozen == []
+        monkeypatch.setitem(sys.modules, "imported_with_the_first_run", sys)
+        await asyncio.sleep(0.1)
+        collecting.cancel()
+
+    asyncio.run(wait())
+    assert frozen == [1]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -43,6 +44,10 @@ def modules() -> Iterator[str]:
 
 async def collect() -> None:
     """Streamlit would collect after every rerun of every session (`runner.postScriptGC`), 80 ms each (docs/hosting.md)."""
+    imported = len(sys.modules)
     while True:
         await asyncio.sleep(COLLECT_SECONDS)
         gc.collect()
+        if len(sys.modules) > imported:  # JAX, with the first run, doubles what a collection has to look at
+            gc.freeze()
+            imported = len(sys.modules)
