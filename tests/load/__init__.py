@@ -29,7 +29,7 @@ down the moment - and a session has it when the last chart has been sent that sh
 session's *Run* had been answered.
 
 **Speed** is steps per second between chunks, as the same record has them, while all watch; its share is of the mean of two unwatched runs
-of the same kind, one before all others and one after them, whose only viewer left at once.
+of the same kind, the one before it and the one after it, whose only viewer left at once.
 
 **CPU** is the server's, without its training: that has threads of a lower priority, whose time Linux tells apart. *Health* is asked for
 five times a second by a process of its own. *Errors* are exceptions on a page, connections that the server ended, answers that did not

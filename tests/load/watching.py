@@ -22,13 +22,14 @@ QUIET_SECONDS = 3.0  # for which it is seen whether anybody still polls
 
 
 async def measure(server: Server, counts: tuple[int, ...] = (1, 5, 40, 80), new_run: Callable[[], RunConfig] = article_run) -> list[Row]:
-    """Unwatched speed is measured before and after all the others, with the same kind of run."""
+    """Unwatched speed is measured before each count and after the last, with the same kind of run: a machine's speed drifts."""
     await unwatched(server, tiny_run())  # JAX is imported by the first run
-    before = await unwatched(server, new_run())
-    watched = [await watch(server, count, new_run()) for count in counts]
-    after = await unwatched(server, new_run())
-    print(f"  unwatched: {before:.1f} and {after:.1f} steps a second", file=sys.stderr)
-    for count, [ticks, *_], together in watched:
+    unwatched_speeds, watched = [await unwatched(server, new_run())], []
+    for count in counts:
+        watched.append(await watch(server, count, new_run()))
+        unwatched_speeds.append(await unwatched(server, new_run()))
+    print(f"  steps a second, unwatched: {', '.join(f'{speed:.1f}' for speed in unwatched_speeds)}", file=sys.stderr)
+    for (count, [ticks, *_], together), before, after in zip(watched, unwatched_speeds, unwatched_speeds[1:], strict=False):
         ticks["share of unwatched speed"] = Figure(2 * together / (before + after), least=0.95 if count == 1 else 0.75)
     return [row for _, rows, _ in watched for row in rows]
 
