@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui.shared import polling
-from pages.ui.shared.results import results, running
+from pages.ui.shared.results import results, running, to_do
 from pages.ui.shared.state import comparison, keep, read_address, write_address
 from pages.ui.shared.turn import turn
 from pages.ui.train import charts, controls, run_panel
@@ -18,20 +18,21 @@ st.markdown(
     "On a phone, » at the top opens the sidebar."
 )
 
-drawn = comparison()
-every = polling.seconds(results(), None)
+drawn, at_first = comparison(), results()
+every = polling.seconds(at_first, None)
+run_panel.actions(at_first, running(at_first), every)
+places = run_panel.cards(at_first)
 
 
 @st.fragment(run_every=every)
 @turn()
 def panel() -> None:
     current = results()
-    if comparison() is not drawn or polling.seconds(current, every) != every:  # the sidebar must follow, or the polling change
-        keep()
+    if comparison() is not drawn or to_do(current) != to_do(at_first) or polling.seconds(current, every) != every:
+        keep()  # what stands outside must follow, or the polling change
         st.rerun()
     st.session_state.kept = False
-    run_panel.actions(current, running(current), every)
-    run_panel.cards(current)
+    run_panel.states(current, places)
     charts.charts(current)
 
 

@@ -79,6 +79,11 @@ def running(entries: list[Result]) -> list[RunConfig]:
     return [entry.config for entry in entries if entry.running] + strays()
 
 
+def to_do(entries: list[Result]) -> tuple[list[RunConfig], list[RunConfig]]:
+    """What can be cancelled, and what can be started."""
+    return running(entries), [entry.config for entry in entries if entry.missing]
+
+
 @once(64)
 def stored_run(config: RunConfig) -> Run:
     """The finished run. Raises LookupError, which is not cached, where there is none yet, or one that has not recorded all."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.data_tasks import TASKS
 from core.jobs import estimate
@@ -84,13 +85,19 @@ def outlook(missing: list[Result], on_the_way: list[RunConfig], every: float | N
     return ":gray[All runs shown are finished. Change a setting to train a new one.]"
 
 
-def cards(results: list[Result]) -> None:
+def cards(results: list[Result]) -> list[DeltaGenerator]:
+    """What of the cards stays while runs go on; in each is a place for the run's state."""
     with st.grid(min(len(results), 4), min_column_width=200, vertical_alignment="top", row_height="content"):
-        for entry in results:
-            card(entry)
+        return [card(entry) for entry in results]
 
 
-def card(entry: Result) -> None:
+def states(results: list[Result], places: list[DeltaGenerator]) -> None:
+    for entry, place in zip(results, places, strict=True):
+        with place.container(gap="xsmall"):
+            state(entry)
+
+
+def card(entry: Result) -> DeltaGenerator:
     runs = comparison()
     hidden, selected = entry.slot in runs.hidden, entry.slot == runs.selected
     offered = {"edit": ":material/edit: Edit in the sidebar"}
@@ -120,7 +127,7 @@ def card(entry: Result) -> None:
                 on_click=act,
                 args=(entry.slot,),
             )
-        state(entry)
+        return st.empty()
 
 
 def state(entry: Result) -> None:
