@@ -36,6 +36,7 @@ def test_a_run_from_click_through_growing_curves_to_the_verdict(visit: Visit) ->
     page.button("Run Shortcut").click()
     expect(page.card()).to_contain_text(STEP)
     expect(page.lines()).to_have_count(1)
+    expect(page.page.locator("svg.marks")).to_have_count(3)
     page.page.evaluate("document.querySelectorAll('svg.marks').forEach(chart => { chart.seen = true })")
     early = page.lines().get_attribute("d")
     expect(page.lines()).not_to_have_attribute("d", early or "")
