@@ -28,7 +28,7 @@ from core.values import first_line
 
 MAX_QUEUE = 40  # unfinished runs, unless NORMLAB_MAX_QUEUE says otherwise
 KEPT, KEPT_UNWRITTEN = 20, 200  # ended runs: those that can be had again, and finished ones that the store did not take
-TICKS = 15  # questions a second that viewers may ask, however many there are: each takes 20 ms of the two cores (docs/hosting.md)
+TICKS = 15  # questions a second that viewers may ask, however many there are: each costs about 20 ms of CPU (docs/hosting.md)
 FASTEST, SLOWEST = 1.0, 5.0  # seconds between two questions of a viewer
 PAUSES = 4  # without a question, and a viewer is gone
 CLOSE_SECONDS = 120  # a compilation, or a step, cannot be interrupted

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui.shared import polling
-from pages.ui.shared.results import results, running, to_do
+from pages.ui.shared.results import results, to_do
 from pages.ui.shared.state import comparison, keep, read_address, write_address
 from pages.ui.shared.turn import turn
 from pages.ui.train import charts, controls, run_panel
@@ -19,8 +19,8 @@ st.markdown(
 )
 
 drawn, at_first = comparison(), results()
-every = polling.seconds(at_first, None)
-run_panel.actions(at_first, running(at_first), every)
+every, (on_the_way, missing) = polling.seconds(at_first, None), to_do(at_first)
+run_panel.actions(at_first, on_the_way, every)
 places = run_panel.cards(at_first)
 
 
@@ -28,7 +28,7 @@ places = run_panel.cards(at_first)
 @turn()
 def panel() -> None:
     current = results()
-    if comparison() is not drawn or to_do(current) != to_do(at_first) or polling.seconds(current, every) != every:
+    if comparison() is not drawn or to_do(current) != (on_the_way, missing) or polling.seconds(current, every) != every:
         keep()  # what stands outside must follow, or the polling change
         st.rerun()
     st.session_state.kept = False

@@ -78,6 +78,19 @@ def test_a_reload_in_mid_run_and_a_second_viewer_lose_nothing_and_cancel_frees_t
     expect(page.lines()).to_have_count(1)
 
 
+def test_a_run_that_was_removed_while_it_trained_is_told_of_until_it_ends(visit: Visit) -> None:
+    page = visit(f"{SHORT}~seed-3&{LONG[1:].replace('run1', 'run2')}")
+    page.button("Run Shortcut").click()
+    expect(page.card()).to_contain_text(STEP)
+    page.page.locator(".st-key-act1 button:visible").click()
+    page.page.get_by_text("Remove", exact=True).click()
+    expect(page.page.get_by_text("A run that you started and then changed or removed is still being computed.")).to_be_visible()
+    expect(page.page.get_by_text("Leaving the page or reloading it loses nothing.")).to_be_visible()
+    expect(page.card(2)).to_contain_text(re.compile("Starting|Compiling|Training"))
+    page.button("Cancel").click()
+    expect(page.card(2)).to_contain_text("Cancelled")
+
+
 class SlowLine:
     """What the server says, held back at will."""
 

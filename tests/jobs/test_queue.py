@@ -202,7 +202,9 @@ def test_a_cancelled_run_stops_when_the_last_viewer_has_gone(queue: Jobs, gate: 
     assert status(queue, config).phase == "cancelled"
 
 
-@pytest.mark.parametrize(("viewers", "seconds"), [(1, FASTEST), (TICKS, FASTEST), (40, 40 / TICKS), (60, 60 / TICKS), (1000, SLOWEST)])
+@pytest.mark.parametrize(
+    ("viewers", "seconds"), [(1, FASTEST), (TICKS, FASTEST), (40, 40 / TICKS), (60, 60 / TICKS), (80, SLOWEST), (1000, SLOWEST)]
+)
 def test_the_more_watch_the_more_rarely_each_is_to_ask(queue: Jobs, gate: Gate, viewers: int, seconds: float) -> None:
     config = fresh()
     queue.submit(config, "0")

@@ -4,6 +4,7 @@ import asyncio
 import math
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from time import monotonic
 
 import numpy as np
@@ -29,7 +30,7 @@ async def measure(server: Server, counts: tuple[int, ...] = (1, 5, 40, 80), new_
         watched.append(await watch(server, count, new_run()))
         unwatched_speeds.append(await unwatched(server, new_run()))
     print(f"  steps a second, unwatched: {', '.join(f'{speed:.1f}' for speed in unwatched_speeds)}", file=sys.stderr)
-    for (count, [ticks, *_], together), before, after in zip(watched, unwatched_speeds, unwatched_speeds[1:], strict=False):
+    for (count, [ticks, *_], together), (before, after) in zip(watched, pairwise(unwatched_speeds), strict=True):
         ticks["share of unwatched speed"] = Figure(2 * together / (before + after), least=0.95 if count == 1 else 0.75)
     return [row for _, rows, _ in watched for row in rows]
 
