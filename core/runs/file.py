@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -42,7 +43,7 @@ class Facts:
 
     def __post_init__(self) -> None:
         numbers = (self.compile_seconds, self.train_seconds, self.matrix_gflops)
-        if not all(type(value) in (int, float) and 0 <= value < math.inf for value in numbers):
+        if not all(type(value) in (int, float) and 0 <= value <= sys.float_info.max for value in numbers):
             raise ValueError("times and rates must be numbers, finite and not negative")
         if not all(isinstance(text, str) for text in (self.device, self.xla_flags, *self.versions, *self.versions.values())):
             raise ValueError("device, versions and flags must be texts")

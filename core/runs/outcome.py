@@ -23,8 +23,9 @@ RULE = (
     "It has **lost it** if the mean over as many steps was once half of the way down from guessing, "
     "more than a third of what was gained is gone again, and the loss is not falling. "
     f"It is **worse than guessing** if the mean is more than {WORSE - 1:.0%} above guessing. "
-    "It is **still learning** if its loss is falling: the straight line through the last third of the steps falls by more than "
-    "a fortieth of their mean, and by more than chance would let it: three standard errors of its slope. "
+    "It is **still learning** if its loss is falling: the straight line through the last third of the steps, "
+    f"{LEAST_STEPS} at least, falls by more than a fortieth of their mean, "
+    "and by more than chance would let it: three standard errors of its slope. "
     f"Of the others, a run within {1 - GUESSING:.0%} of guessing is **stuck**, and one below is on a **plateau**. "
     "It has **diverged** if loss or gradient norm stopped being a finite number."
 )

@@ -143,6 +143,7 @@ def test_an_edit_that_changes_nothing_is_read() -> None:
         lambda table, about: about.update(file_format=0),
         lambda table, about: about["facts"].update(train_seconds=-1.0),
         lambda table, about: about["facts"].update(compile_seconds=float("nan")),
+        lambda table, about: about["facts"].update(train_seconds=10**400),  # JSON bounds no whole number
         lambda table, about: about["facts"].update(matrix_gflops=float("inf")),
         lambda table, about: table.slice(0, 0),
         lambda table, about: table.slice(0, 4),  # neither all its steps nor a divergence

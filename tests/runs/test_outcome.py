@@ -76,6 +76,13 @@ def test_the_outcome_is_what_a_careful_reader_of_the_curve_would_say(word: str, 
     assert outcome(with_loss(CURVES[word][how]), TASK) == word
 
 
+def test_a_line_of_a_short_run_is_through_ten_steps_as_the_rule_says() -> None:
+    loss_s = np.array([4.2] * 10 + [4.14, 4.1, 4.12, 4.06, 4.04, 3.98, 3.99, 3.99, 3.99, 3.99])
+    assert outcome(with_loss(loss_s), TASK) == "still learning"
+    assert outcome(with_loss(loss_s[-6:]), TASK) == "stuck", "a third alone would not show it"
+    assert "third of the steps, 10 at least" in RULE
+
+
 def test_every_outcome_has_its_curves_and_is_in_the_rule() -> None:
     assert set(CURVES) == set(get_args(Outcome))
     for word in CURVES:
