@@ -12,6 +12,7 @@ from core.cli.report import Trained
 from core.runs.frames import layer_frame, step_frame, write_csv
 from core.runs.history import History
 from core.runs.settings import ConfigError
+from core.runs.whole_file import write_whole
 
 FAILED, INTERRUPTED = 1, 130  # exit codes
 STANDARD_OUTPUT = "-"
@@ -60,7 +61,9 @@ def why_unwritable(path: Path) -> str:
             return f"there is no folder {str(path.parent)!r}"
     except OSError as error:
         return f"no file can have that name: {error.strerror}"
-    return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "it cannot be written there"
+    folder = Path(os.path.realpath(path)).parent
+    places = [path, folder] if path.is_file() else [path] if path.exists() else [folder]  # a plain file is replaced as a whole
+    return "" if all(os.access(place, os.W_OK) for place in places) else "it cannot be written there"
 
 
 def deliver(runs: Sequence[Trained], text: str, outputs: Mapping[str, str], stop: Event) -> int:
@@ -94,8 +97,7 @@ def write(name: str, histories: dict[str, History], target: Any) -> None:
     if name in FRAMES:
         frame = FRAMES[name](histories)
         if isinstance(target, Path):  # pandas would read a compression, or a home folder, out of the name
-            with target.open("w", encoding="utf-8", newline="") as file:
-                write_csv(frame, file)
+            write_whole(target, write_csv(frame).encode())
         else:
             write_csv(frame, target)
     else:

@@ -8,6 +8,7 @@ from PIL import Image
 
 from core.figures.figure import Figure
 from core.runs.settings import ConfigError
+from core.runs.whole_file import write_whole
 
 SCALE = 2  # pixels for one of the chart's units, so that text stays sharp on dense screens and in print
 
@@ -39,4 +40,4 @@ def check(path: Path) -> None:
 def write(chart: Figure, path: Path) -> None:
     """Draws the chart into a file, in the format that its suffix names. Raises ConfigError for another suffix, and OSError."""
     check(path)
-    path.write_bytes(FORMATS[path.suffix.lower()](chart))
+    write_whole(path, FORMATS[path.suffix.lower()](chart))

@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from core import host
 from core.runs.config import RunConfig
 from core.runs.file import DAMAGE, Facts, NewerFile, Run
+from core.runs.whole_file import write_whole
 
 CACHE = Path(__file__).parents[2] / "cache"
 REFERENCE = CACHE / "reference"
@@ -74,20 +74,11 @@ def save(run: Run, folder: Path | None = None) -> None:
         )
     if is_newer(folder / f"{run.config.key}{SUFFIX}"):
         raise StoreError(f"The run was not written to {folder}: a later version of the lab has left its file there.")
-    temporary = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(run.to_parquet())
-        temporary.chmod(0o644)
-        temporary.replace(folder / f"{run.config.key}{SUFFIX}")
+        write_whole(folder / f"{run.config.key}{SUFFIX}", run.to_parquet())
     except OSError as error:
         raise StoreError(f"The run could not be written to {folder}: {error.strerror or error}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            if temporary:
-                temporary.unlink(missing_ok=True)
 
 
 def is_newer(path: Path) -> bool:
