@@ -21,7 +21,7 @@ def variables() -> dict[str, str]:
 
 def text(name: str) -> str:
     """The value of NORMLAB_<name>; empty where it is not set."""
-    return variables().get(f"NORMLAB_{name}", "")
+    return os.environ.get(f"NORMLAB_{name}", "")
 
 
 def number(name: str) -> float | None:

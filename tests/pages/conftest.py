@@ -25,6 +25,7 @@ class Visit:
     def __init__(self, query: dict[str, str]) -> None:
         self.app = AppTest.from_file(ROUTER, default_timeout=60)
         self.app.query_params.update(query)
+        self.app.session_state["more"] = True  # so that every control is there
         self.look()
 
     def look(self) -> None:

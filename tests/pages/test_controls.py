@@ -187,3 +187,13 @@ def test_a_part_of_a_design_that_the_browser_has_left_changes_nothing(visit: Vis
 def test_what_hybrid_norm_has_anyway_cannot_be_switched(visit: Visits) -> None:
     assert visit(run1="hybrid").control("QK-norm").disabled
     assert not visit(run1="pre").control("QK-norm").disabled
+
+
+def test_settings_under_more_are_drawn_once_it_is_opened(visit: Visits) -> None:
+    page = visit(run1="pre~width-32")
+    page.app.session_state["more"] = False
+    page.look()
+    assert [control.label for control in page.app.sidebar.number_input] == ["Steps", "Seed"]
+    page.app.session_state["more"] = True
+    page.look()
+    assert page.control("Width").value == 32

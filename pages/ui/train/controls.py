@@ -35,8 +35,10 @@ def editor() -> None:
             )
         controls("placement", config)
         controls("training", config)
-        with st.expander("More", icon=":material/tune:"):
-            controls("more", config)
+        more = st.expander("More", icon=":material/tune:", key="more", on_change=keep)
+        if more.open:  # closed it costs nothing
+            with more:
+                controls("more", config)
 
 
 def controls(group: Group, config: RunConfig) -> None:
@@ -47,23 +49,23 @@ def controls(group: Group, config: RunConfig) -> None:
             OWN_CONTROLS[setting.name](setting, config)
         elif isinstance(setting.kind, Choice):
             titles = setting.kind.titles
-            control(st.segmented_control, setting, options=list(titles), format_func=titles.__getitem__, required=True)
+            control(st.segmented_control, setting, config, options=list(titles), format_func=titles.__getitem__, required=True)
         elif isinstance(setting.kind, Switch):
-            control(st.toggle, setting)
+            control(st.toggle, setting, config)
         else:
             numbers.append(setting)
     for place, setting in enumerate(numbers):
         if place % 2 == 0:
             columns = st.columns(2)
         with columns[place % 2]:
-            number_control(setting)
+            number_control(setting, config)
 
 
-def number_control(setting: Setting) -> None:
+def number_control(setting: Setting, config: RunConfig) -> None:
     if limits(setting.name).whole:
-        control(st.number_input, setting, value=None, step=STEPS_OF_BUTTONS.get(setting.name, 1))
+        control(st.number_input, setting, config, value=None, step=STEPS_OF_BUTTONS.get(setting.name, 1))
     else:
-        control(st.number_input, setting, value=None, step=0.1, format="%g")
+        control(st.number_input, setting, config, value=None, step=0.1, format="%g")
 
 
 def placement_control(setting: Setting, config: RunConfig) -> None:
@@ -72,6 +74,7 @@ def placement_control(setting: Setting, config: RunConfig) -> None:
     control(
         st.selectbox,
         setting,
+        config,
         options=[*PLACEMENTS, own],
         format_func=lambda name: "Design your own" if is_design(name) else PLACEMENTS[name].title,
     )
@@ -83,18 +86,19 @@ def placement_control(setting: Setting, config: RunConfig) -> None:
 
 def qk_norm_control(setting: Setting, config: RunConfig) -> None:
     block = placement_of(config.placement).block(1, config.layers)
-    control(st.toggle, setting, disabled={"query", "key"} <= block.structure.head_norms)
+    control(st.toggle, setting, config, disabled={"query", "key"} <= block.structure.head_norms)
 
 
 def depth_control(setting: Setting, config: RunConfig) -> None:
-    control(st.slider, setting, min_value=1, max_value=max(int(host_most("layers")), config.layers, 2))
+    control(st.slider, setting, config, min_value=1, max_value=max(int(host_most("layers")), config.layers, 2))
 
 
 def rate_control(setting: Setting, config: RunConfig) -> None:
-    control(st.select_slider, setting, options=sorted({*RATES, config.learning_rate}), format_func=plain_text)
+    control(st.select_slider, setting, config, options=sorted({*RATES, config.learning_rate}), format_func=plain_text)
     control(
         st.text_input,
         setting,
+        config,
         label="Learning rate, typed",
         key="typed",
         form=plain_text,
@@ -105,7 +109,7 @@ def rate_control(setting: Setting, config: RunConfig) -> None:
 
 
 def warmup_control(setting: Setting, config: RunConfig) -> None:
-    control(st.slider, setting, min_value=0.0, max_value=1.0, step=0.01)
+    control(st.slider, setting, config, min_value=0.0, max_value=1.0, step=0.01)
     st.caption(f"{config.warmup_steps} of {config.steps} steps" if config.warmup_steps else "Constant rate, no warmup")
 
 
@@ -133,6 +137,7 @@ def take_part(field: str, key: str, made: Callable[[Any], Any]) -> None:
 def control(
     widget: Callable[..., Any],
     setting: Setting,
+    config: RunConfig,
     label: str = "",
     key: str = "edit",
     form: Callable[[Any], Any] = lambda value: value,
@@ -140,7 +145,7 @@ def control(
 ) -> None:
     """A widget that shows a setting of the selected run, in this form, and changes it; what no run can have is refused below it."""
     name, key = setting.name, f"{key}_{setting.name}"
-    st.session_state[key] = form(getattr(selected_run(comparison()), name))
+    st.session_state[key] = form(getattr(config, name))
     widget(label or setting.title, key=key, on_change=take, args=(name, key, form), help=about(setting), **options)
     refusal = st.session_state.refusal
     if refusal and refusal[0] == key:
