@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from core.data_tasks import Task
+from core.once import once
 from core.runs.history import History
 
 Outcome = Literal["learned", "still learning", "plateau", "stuck", "worse than guessing", "lost it", "diverged"]
@@ -16,6 +17,8 @@ GIVEN_BACK = 1 / 3  # of what was gained: a run that gives back more has lost it
 FALL = 1 / 40  # of the loss: a line that falls less is flat
 BEYOND_CHANCE = 3  # standard errors of the line's slope
 LEAST_STEPS = 10  # that any mean or line is of, so that no single batch decides; a shorter run has fewer
+
+KEPT = 64  # runs whose words are kept: pages ask for them at every rerun
 
 RULE = (
     f"A run is judged by its mean loss over its last tenth of steps, over {LEAST_STEPS} at least. "
@@ -44,6 +47,7 @@ def end(history: History) -> End:
     return End(float(loss_s[-steps:].mean(dtype=np.float64)), steps)
 
 
+@once(KEPT)
 def outcome(history: History, task: Task) -> Outcome:
     """The word for how a run ended, as RULE says in full."""
     if history.diverged_at:
@@ -86,6 +90,7 @@ def peak(history: History) -> tuple[int | None, float]:
     return (row + 1, float(finite_s[row])) if np.isfinite(finite_s[row]) else (None, math.nan)
 
 
+@once(KEPT)
 def verdict(history: History, task: Task) -> str:
     """Two sentences on what happened in a run that has ended; `outcome` is the word before them."""
     step, norm = peak(history)

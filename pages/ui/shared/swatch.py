@@ -1,6 +1,7 @@
 """A run's mark in text: a short line in its colour and dash, as an image that Markdown can hold."""
 
 from collections.abc import Mapping
+from functools import cache
 from urllib.parse import quote
 
 import streamlit as st
@@ -8,6 +9,7 @@ import streamlit as st
 from core.figures.axes import COLOURS, DASHES
 
 
+@cache
 def swatch(slot: int) -> str:
     """Markdown for the mark of the run in this slot."""
     dashes = " ".join(str(length) for length in DASHES[slot - 1])
