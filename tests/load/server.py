@@ -129,7 +129,8 @@ def served() -> Iterator[Server]:
 
 
 def stop(process: psutil.Popen) -> None:
-    process.terminate()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.terminate()
     try:
         process.wait(30)
     except subprocess.TimeoutExpired:

@@ -53,6 +53,23 @@ def test_all_who_open_toggle_and_download_are_answered(server: Server) -> None:
         assert counts(row) == {"errors": 0, "lost": 0}
 
 
+def test_a_server_that_is_told_to_stop_ends_in_order_though_a_run_is_being_watched() -> None:
+    done, cut_off = tiny_run(), article_run()
+
+    async def watch_until_the_end(server: Server) -> int:
+        [session] = await gathered(server, 1, drawn, address(done, cut_off))
+        await session.timed(session.press("run"), lambda session: done.key in server.runs and session.steps > 0)
+        server.process.terminate()
+        status: int = await asyncio.to_thread(server.process.wait, 30)
+        await session.leave()
+        return status
+
+    with served() as server:
+        assert asyncio.run(watch_until_the_end(server)) == 0
+        assert server.faults == []
+        assert [path.name for path in (server.folder / "runs").iterdir()] == [f"{done.key}.parquet"]
+
+
 @pytest.mark.skipif(not CHROMIUM.exists() and not os.environ.get("CI"), reason=f"{CHROMIUM} does not exist")
 def test_a_session_says_what_a_browser_says(server: Server) -> None:
     """When it opens the page, presses Run, polls, and presses Cancel."""

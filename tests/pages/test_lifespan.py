@@ -2,9 +2,12 @@
 
 import asyncio
 import gc
+import inspect
 import sys
 
 import pytest
+from streamlit.runtime import websocket_session_manager
+from streamlit.runtime.app_session import AppSession
 
 import app
 from pages.ui.shared import lifespan
@@ -28,6 +31,16 @@ def test_the_server_has_imported_its_pages_and_frozen_them_before_anybody_comes_
     finally:
         gc.unfreeze()
     assert ended == [lifespan.CLOSE_SECONDS]
+
+
+def test_a_session_that_comes_back_does_not_look_for_files_to_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "existing_session.register_file_watchers()" in inspect.getsource(websocket_session_manager)  # else nothing need be replaced
+    monkeypatch.setattr(AppSession, "register_file_watchers", AppSession.register_file_watchers)
+    lifespan.watch_no_files()
+    session = object.__new__(AppSession)  # whose set-up is not needed
+    session._local_sources_watcher = None
+    session.register_file_watchers()
+    assert session._local_sources_watcher is None
 
 
 def test_memory_is_collected_on_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:

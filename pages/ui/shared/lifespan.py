@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from streamlit.runtime.app_session import AppSession
+
 from pages.ui.shared.results import jobs
 
 PAGES = Path(__file__).parents[2]
@@ -20,6 +22,7 @@ COLLECT_SECONDS = 30
 @asynccontextmanager
 async def lifespan(app: Any) -> AsyncIterator[None]:
     """Imports what all pages need before the first visitor comes, keeps memory in order, and stops the runs at the end."""
+    watch_no_files()
     import_pages()
     gc.collect()
     gc.freeze()  # what is imported stays, so no collection has to look at it
@@ -29,6 +32,15 @@ async def lifespan(app: Any) -> AsyncIterator[None]:
     with contextlib.suppress(asyncio.CancelledError):
         await collecting
     await asyncio.to_thread(jobs().close, CLOSE_SECONDS)
+
+
+def watch_no_files() -> None:
+    """As `fileWatcherType` says. Streamlit 1.67 forgets it for a session that comes back, and looks at each imported file: 0.2 s of the server."""
+
+    def register_file_watchers(self: AppSession) -> None:
+        pass
+
+    AppSession.register_file_watchers = register_file_watchers  # type: ignore[method-assign]
 
 
 def import_pages() -> None:
