@@ -35,7 +35,7 @@ async def lifespan(app: Any) -> AsyncIterator[None]:
 
 
 def watch_no_files() -> None:
-    """As `fileWatcherType` says. Streamlit 1.67 forgets it for a session that comes back, and looks at each imported file: 0.2 s of the server."""
+    """As `fileWatcherType` says. For a session that comes back, Streamlit 1.67 forgets it and looks at every imported file for 0.2 s."""
 
     def register_file_watchers(self: AppSession) -> None:
         pass
